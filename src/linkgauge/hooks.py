@@ -50,7 +50,7 @@ class Unfit(Exception):
 
 
 class Hook(NamedTuple):
-    """Code that a room (a feature) adds. Calls of a plug-in's code are guarded against errors."""
+    """Code of an optional feature (room). Calls of a plug-in's code are guarded against errors."""
 
     what: str
     origin: str
@@ -157,7 +157,7 @@ def brief(value: object) -> str:
 
 
 def leave_out(hook: Hook, why: str) -> None:
-    """Notes that a part of a plug-in failed. Reports name the first part and count the others."""
+    """Records why a part of a plug-in failed. Reports name its first part and count the others."""
     _LEFT_OUT.setdefault(hook.origin, {})[f"{hook} is left out: {why}"] = None
 
 
@@ -229,7 +229,7 @@ class _Guard(Signals):
             raise PluginFailed(self._hook, _reason(error)) from None
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
-        """Keeps a signal's exception, because a plug-in may catch it."""
+        """Handles a signal, and keeps its exception, because the plug-in may catch it."""
         now = time.monotonic()
         if self._first is None:
             self._first = now

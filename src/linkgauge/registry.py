@@ -75,7 +75,7 @@ class Plugin(NamedTuple):
 
 
 class RoomBenchmarks(NamedTuple):
-    """The `MODULE:NAME` of a room's benchmarks, their heading, and the hook that guards them."""
+    """A room's benchmarks: heading, `MODULE:NAME`, and the hook that catches a plug-in's errors."""
 
     heading: str
     place: str
@@ -122,9 +122,9 @@ def operation(name: str) -> Any:
 def listed(
     kind: Listed, fitted: Callable[[Any, Hook], _T], taken: Container[str] = ()
 ) -> tuple[_T, ...]:
-    """Loads and returns all additions of a listed kind. `fitted` returns a plug-in's addition with
-    its calls guarded by the hook, or raises Unfit if its type is wrong. Leaves out a plug-in's
-    addition if its name is taken."""
+    """Loads and returns all additions of a kind, without a plug-in's additions whose name is taken.
+    `fitted` checks a plug-in's addition and returns it with its calls guarded by the hook; it
+    raises Unfit for a wrong type."""
 
     def made(place: str, hook: Hook) -> _T:
         value = loaded(place)
@@ -251,8 +251,8 @@ def additions(plugin: Plugin) -> Iterator[str]:
 def accepted(
     what: str, offered: Iterable[tuple[str, _T, str]], taken: Container[str] = ()
 ) -> Iterator[tuple[str, _T, str]]:
-    """Yields the name, value and origin of each addition. Leaves out a plug-in's addition if its
-    name is in `taken` (the core's names) or an earlier addition has the same name."""
+    """Yields the name, value and origin of each offered addition. Leaves out a plug-in's addition
+    if its name is in `taken` (the core's names) or an earlier addition has the same name."""
     owners: dict[str, str] = {}
     for name, value, origin in offered:
         if origin != OURS and (name in taken or name in owners):

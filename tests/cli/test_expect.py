@@ -123,7 +123,7 @@ def test_across_hosts_nothing_is_guessed_without_adapters():
     assert several
     assert all(one.bound.figure is None for one in several)
     assert {one.bound.because for one in several} == {
-        "unknown: what the adapters of each host carry"
+        "unknown: what the adapters of each host carry is unknown"
     }
 
 

@@ -49,7 +49,8 @@ main()
 
 
 def journals(out):
-    return list(out.rglob("journal.jsonl"))
+    """Theirs below `out`; unlike `rglob`, `walk` passes by a folder that goes meanwhile."""
+    return [Path(at) / "journal.jsonl" for at, _, files in os.walk(out) if "journal.jsonl" in files]
 
 
 def lines_in(out):

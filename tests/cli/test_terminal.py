@@ -75,7 +75,7 @@ def test_a_run_ends_with_its_verdict_in_five_lines(tmp_path):
     assert shown.code == 1
     ends = shown.last.rpartition("\n\n")[2].splitlines()
     assert [line.partition(":")[0] for line in ends] == [
-        "verdict", "why", "run there", "next", "results",
+        "verdict", "why", "on server", "next", "results",
     ]  # fmt: skip
     assert not re.search(r"^(unseen|precision|skip|note)\b", shown.last, re.MULTILINE)
     more = on_terminal("show", "-v", "default", cwd=tmp_path).last

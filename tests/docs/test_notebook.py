@@ -77,7 +77,7 @@ def test_fifteen_lines_run_plot_compare_and_gate(tmp_path, monkeypatch):
     shown = {cell.id: cell.outputs[-1].data for cell in code}
     line = shown["run"]["text/plain"]
     assert "\n" not in line
-    assert line.endswith(": number 9-17>"), line
+    assert line.endswith(": numbers 9-17>"), line
     page = shown["run"]["text/html"]
     assert "fabric-links" in page
     assert "device_to_device_memcpy_read_ce".replace("_", "_&lt;wbr&gt;") in page

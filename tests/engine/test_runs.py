@@ -55,7 +55,7 @@ def test_a_later_schema_is_named_with_the_one_that_is_read(tmp_path):
         (b"{}", "it is JSON without linkgauge's schema (linkgauge.run/3)"),
         (b"\x89PNG\r\n\x1a\n\0", "it is a PNG picture"), (b"%PDF-1.7", "it is a PDF"),
         (b"<!doctype html><html>", "it is a page for a browser"), (b"\x7fELF\0", "it is binary"),
-        (b"\x1f\x8b\x08", "a capture is for linkgauge devices --root"),
+        (b"\x1f\x8b\x08", "give a capture to linkgauge devices --root"),
         (b"\x28\xb5\x2f\xfd\0", "what linkgauge pack writes is read if its name ends in .tar.zst"),
         (b"SQLite format 3\0", "linkgauge history --history FILE reads a history"),
         (b'{"schema": "linkgauge.vary/1"}', "it compares settings: linkgauge show reads it"),

@@ -101,7 +101,7 @@ ONE_FAR = {("ok", None): 7, ("not judged", None): 1}
         ("device_local_copy", "slow sim:3 rate=25%", 0.26, ONE_FAR),
         # Memory of the other node is farther from threads than their own.
         ("host_to_host_memcpy_read_cpu", None, None, {("not judged", None): 4}),
-        ("device_to_device_latency_sm", None, None, {("ok", 28): 56}),
+        ("device_to_device_latency_sm", None, None, {("ok", 56): 56}),
         ("latency_copy_device", None, None, {("ok", 14): 112, ("ok", 16): 128}),
     ],
 )

@@ -193,8 +193,8 @@ def test_contradiction_is_said():
 @pytest.mark.parametrize(
     ("texts", "said"),
     [
-        (["nothing of a tool\n"], "no output of a tool that is known"),
-        ([""], "no output of a tool that is known"),
+        (["nothing of a tool\n"], "this is not the output of a known tool"),
+        ([""], "this is not the output of a known tool"),
         ([(TEXTS / "lscpu.txt").read_text()], "no tool's figures, only what tells of a machine"),
     ],
 )

@@ -201,4 +201,4 @@ def test_an_unknown_text_is_told_what_to_paste(tmp_path):
     (tmp_path / "log.txt").write_text("my script: to cpu 0.93 GB/s\n")
     done = called("judge", "log.txt", cwd=tmp_path)
     assert done.returncode == 2
-    assert "paste all of nvbandwidth, nccl-tests" in done.stderr
+    assert "give all that nvbandwidth, nccl-tests" in done.stderr

@@ -1,1 +1,1 @@
-"""The Python API (docs/api.md). Each function does what the command of the same name does."""
+"""The Python API (docs/api.md). Most functions do the same as a command, which they name."""

@@ -47,9 +47,9 @@ _Members = Mapping[str, tuple[Any, Field]]
 def asked(
     name: str, kind: type[_O], arguments: Iterable[object], given: Mapping[str, object]
 ) -> Iterator[_O]:
-    """Yields the options of the command `name`, made from a call's arguments. In the `with` block,
-    an InputError names Python keywords instead of options. Raises InputError for values that the
-    command refuses, TypeError for an unknown keyword, Interrupted after Ctrl-C."""
+    """Provides, for a `with` block, the options of the command `name`, made from a Python call's
+    `arguments` and keywords (`given`). Errors in the block name keywords, not options. Raises
+    InputError for a refused value, TypeError for a wrong keyword, Interrupted for Ctrl-C."""
     known = {of: (hint, field) for of, hint, field in members(kind) if field is not None}
     named = {of: _named(of) for of in known}
     flags = {flag: named[of] for of in known for flag in known[of][1].flags_of(of)}
@@ -84,7 +84,7 @@ def _in_python(flags: Mapping[str, str]) -> Iterator[None]:
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Raises Interrupted for a KeyboardInterrupt in this block."""
+    """Turns a KeyboardInterrupt in the `with` block into Interrupted."""
     try:
         yield
     except Interrupted:

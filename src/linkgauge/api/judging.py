@@ -56,8 +56,8 @@ def devices(run: Side | None = None, **options: Unpack[DevicesKeywords]) -> Mach
 
 @takes(ExpectKeywords)
 def expect(what: str | None = None, **options: Unpack[ExpectKeywords]) -> ExpectedMachine:
-    """Returns the figures in SI units that a machine (default: this one) should reach, with the
-    arithmetic, as `linkgauge expect` does. Raises InputError for an unknown machine."""
+    """Returns the figures in SI units that the machine `what` (default: this one) should reach,
+    with the arithmetic, as `linkgauge expect` does. Raises InputError for an unknown machine."""
     from linkgauge.rooms.expect.command import ExpectOptions, expected
 
     with asked("expect", ExpectOptions, () if what is None else (what,), options) as given:

@@ -1,5 +1,5 @@
-"""The commands' options as keyword arguments. An option that is None has its default, but if `out`
-is None, the run is not kept."""
+"""The keyword arguments of the Python API, which are the commands' options. None stands for an
+option's default, but `out=None` means that the run is not kept."""
 
 from __future__ import annotations
 

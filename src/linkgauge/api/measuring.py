@@ -52,9 +52,9 @@ def measure(
     **options: Unpack[CopyKeywords],
 ) -> MeasuredRun:
     """Measures transfers at the same time, as `linkgauge copy` does: `host:0 -> cuda:0 by ce &
-    cuda:0 -> host:0 by ce`. `size` is in bytes, or text such as `256M` or a sweep. The run is kept
-    below `out`; if `out` is None (the default), it is not kept. Transfers that cannot be carried
-    out here become a cell with status and reason. Other options and errors are as for `run`."""
+    cuda:0 -> host:0 by ce`. `size` is in bytes, or text: one size (`256M`) or several (`1K:1G:x2`).
+    The run is kept below `out`; if `out` is None (the default), it is not kept. Impossible
+    transfers become a cell with status and reason. Other options and errors are as for `run`."""
     from linkgauge.cli.copy import CopyOptions, displayed, requested
 
     with asked("copy", CopyOptions, (transfers,), {"size": size, **options}) as given:
@@ -94,7 +94,7 @@ def vary(*benchmarks: str, say: Say = LOG, **options: Unpack[VaryKeywords]) -> V
 
 @takes(CheckKeywords)
 def check(*, say: Say = LOG, **options: Unpack[CheckKeywords]) -> Health:
-    """Checks within `under` (seconds or text; 60 s by default) whether this node is fit for work,
+    """Checks in at most `under` (seconds or text; default: 60 s) whether this node is fit for work,
     as `linkgauge check` does. Returns the answer (`is_healthy`), its reason in one word (`reason`),
     and the judged run (`run`). Raises InputError for options that the command refuses."""
     from linkgauge.rooms.check.command import CheckOptions, checked

@@ -1,4 +1,4 @@
-"""Shows a measurement's progress to people: messages, and in IPython a line that is overwritten."""
+"""Shows a measurement's progress: messages, and in IPython a line that is overwritten."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def is_watched() -> bool:
 
 
 class ProgressLine(Rounds):
-    """Passes messages to `say`. While IPython runs this code, it also shows progress on stdout."""
+    """Passes messages to `say`. In IPython, also shows progress in a line of stdout."""
 
     def __init__(self, say: Say) -> None:
         self._say = say

@@ -59,8 +59,8 @@ class MeasuredRun(msgspec.Struct, frozen=True, dict=True, eq=False):
 
     @property
     def exit_code(self) -> int:
-        """Returns 0 if everything passed, 1 after a failure, 3 after an error that cost results, 4
-        if nothing was measured, 130 if interrupted."""
+        """Returns 0 if all is well, 1 after a failure or a low cell, 3 after an error that cost
+        results, 4 if nothing was measured, 130 if interrupted."""
         return self.outcome.code
 
     def to_pandas(self, *, samples: bool = False) -> pd.DataFrame:
@@ -91,7 +91,7 @@ class MeasuredRun(msgspec.Struct, frozen=True, dict=True, eq=False):
 
 
 def view_of(kept: OneRun | Kept) -> MeasuredRun:
-    """Converts a run for users of the API. If it cannot be judged, its figures have no verdicts."""
+    """Returns a run as the API shows it. If it cannot be judged, its figures have no verdicts."""
     one = shown_as(kept.run, kept.outcome)
     return MeasuredRun(one.run, one.outcome, kept.folder)
 

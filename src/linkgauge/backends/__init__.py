@@ -56,8 +56,8 @@ def hook_of_backend(name: str) -> Hook:
 
 
 def hook_of_backends(names: Iterable[str]) -> Hook:
-    """Returns the error guard (hook) of the first plug-in that offers one of these backends, or
-    linkgauge's own hook if no plug-in offers one."""
+    """Returns the hook of the first plug-in that offers one of these backends, else linkgauge's
+    own. A hook guards calls of a plug-in's code against errors."""
     return next(filterfalse(attrgetter("is_ours"), map(hook_of_backend, names)), CORE)
 
 

@@ -48,7 +48,7 @@ class AmdTelemetry:
 
 
 class AmdSmi:
-    """Facts from ROCm's Python package amdsmi. Without the package, there are no facts."""
+    """Facts from ROCm's Python package amdsmi. Without the package or a driver, there are none."""
 
     def __init__(self) -> None:
         self._handles: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""How compiled kernels and tuned settings are cached on disk. All of them can be made again."""
+"""How compiled kernels and tuned settings are cached on disk. A lost file is made again."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Value = TypeVar("Value")
 
 
 def cache_folder() -> Path:
-    """Returns $XDG_CACHE_HOME/linkgauge, or ~/.cache/linkgauge if the variable is not set."""
+    """Returns $XDG_CACHE_HOME/linkgauge, or ~/.cache/linkgauge if that is no absolute path."""
     base = os.environ.get("XDG_CACHE_HOME") or ""
     # The XDG specification requires relative paths to be ignored.
     if base.startswith("/"):

@@ -82,7 +82,7 @@ class HostBuffer(NodeMemory):
             yield from native.unevenly(self.placed, nodes)
 
     def link(self, size: int, seed: int, cpu: int) -> None:
-        """Links lines into a cycle of pointers. Raises BackendError if the cycle misses lines."""
+        """Links lines into a random cycle of pointers. Raises BackendError if it misses lines."""
         if self.cycle == size:
             return
         with native_errors("link pointers"):

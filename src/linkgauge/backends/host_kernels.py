@@ -84,8 +84,8 @@ CourseOf = Callable[[Regime], Arena]
 
 
 class Kernels:
-    """Chooses kernels. `forced` is the user's kernel, for operations that have it. `file` keeps the
-    fastest kernels (None: no file). `course_of` returns memory for a search (None: no search)."""
+    """Chooses kernels. `forced` is the user's, for operations that have one of this name. `file`
+    keeps the fastest (None: no file). `course_of` returns memory to search in (None: no search)."""
 
     def __init__(
         self,

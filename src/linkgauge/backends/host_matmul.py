@@ -24,8 +24,8 @@ _OWN: OperationName = "matmul-fp32"
 
 
 class HostProducts(Gated):
-    """A matrix product by BLAS threads, which may run on all CPUs. `threads` has the number of
-    threads of each group; one call uses all of them."""
+    """A matrix product by BLAS threads, which may run on all CPUs. `threads` has each copy's number
+    of threads. One call uses all of them; each copy's time is scaled to its share."""
 
     on_host = True
     policy = SamplingPolicy()

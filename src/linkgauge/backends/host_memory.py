@@ -44,7 +44,7 @@ class ByThreads:
 
 
 class NodeMemory(ByThreads):
-    """A buffer on a NUMA node (None: any), first touched by `cpus`."""
+    """A buffer on the NUMA node `node` (None: any), whose pages threads on `cpus` touch first."""
 
     def __init__(
         self,

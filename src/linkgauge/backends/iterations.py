@@ -69,8 +69,8 @@ class IteratedGroup(Gated):
 
 
 class Queue:
-    """The queue of a device. Each method returns the C calls of an operation, which the native core
-    repeats without Python. A backend overrides the methods that it supports."""
+    """The queue of a device. Its operations are C calls, which the native core repeats without
+    Python. A backend overrides the methods that it supports."""
 
     def address_of(self, name: str) -> int:
         raise NotImplementedError
@@ -79,7 +79,7 @@ class Queue:
         raise NotImplementedError
 
     def enter(self) -> None:
-        """Prepares this thread for the calls."""
+        """Prepares the calling thread for this queue's C calls, as by making its device current."""
 
     def copy(self, destination: Buffer | None, source: Buffer | None, size: int) -> Iterator[Named]:
         raise NotImplementedError
@@ -135,7 +135,7 @@ class Worked(NamedTuple):
 
 
 def called(queue: Queue, copy: Copy, made: ExitStack) -> Worked:
-    """Returns the work of a copy by a device's queue. Closing the work closes `made`."""
+    """Returns a copy by a device's queue, as work for a thread. Closing it closes `made`."""
     moved, last = list(queue.copy(copy.destination, copy.source, copy.size)), list(queue.sync())
     calls, at_last = (
         [(queue.address_of(name), words) for name, words in named] for named in (moved, last)

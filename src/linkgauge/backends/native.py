@@ -1,4 +1,4 @@
-"""How host memory is allocated, filled and compared by the native core, and its errors raised."""
+"""How the native core allocates, fills and compares host memory, and how its errors are raised."""
 
 from __future__ import annotations
 

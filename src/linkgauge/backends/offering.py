@@ -144,9 +144,9 @@ class Offering:
         return group
 
     def concurrent(self, group: Group, loads: Sequence[Copy]) -> Group:
-        """Returns the group with copies that load the links. By default, raises Unsupported."""
+        """Adds `loads`, copies on the same links, to a group. By default, raises Unsupported."""
         if loads:
-            raise Unsupported("latencies are measured one at a time")
+            raise Unsupported(f"backend {self.name} cannot keep a link busy during a measurement")
         return group
 
     def queue(self, owner: Memory, made: ExitStack) -> Queue:
@@ -170,7 +170,8 @@ class Offering:
     def computing(
         self, copies: Sequence[Copy], made: ExitStack
     ) -> tuple[Computing | None, Group, Group, Group]:
-        """Returns a kernel and three groups: the kernel, the copies after the first, and both."""
+        """Returns a kernel and three groups: the kernel, the copies after the first, and both. If
+        the kernel's length is fitted already, returns None instead of the kernel."""
         raise NotImplementedError
 
     def multiplying(

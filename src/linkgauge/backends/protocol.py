@@ -259,7 +259,7 @@ class Gated:
         self._opened = True
 
     def pass_gate(self) -> tuple[int, int]:
-        """Returns the numbers of loops and batches. Raises BackendError if the gate is closed."""
+        """Disarms the group. Returns its loops and batches. Raises BackendError for a shut gate."""
         if not self._armed or not self._opened:
             raise BackendError("wait", "the gate is not open")
         armed, self._armed, self._opened = self._armed, None, False
@@ -364,7 +364,7 @@ _FOLLOWS: dict[tuple[type, type], bool] = {}
 
 
 def follows(one: object, protocol: type[_P]) -> TypeGuard[_P]:
-    """Does the same as `isinstance`, but faster, as answers are stored by type."""
+    """Does the same as `isinstance`, but faster, because it stores the result for each type."""
     asked = type(one), protocol
     if asked not in _FOLLOWS:
         _FOLLOWS[asked] = isinstance(one, protocol)

@@ -39,7 +39,7 @@ GATE_SPIN = 1e-3
 
 
 class SpannedBuffer:
-    """A rank's buffer. `here` is None in other processes, which open the buffer by `handle`."""
+    """A rank's buffer. `here` is None in processes that have not opened it by its `handle`."""
 
     warnings: tuple[str, ...] = ()
 
@@ -97,7 +97,7 @@ class RankBackend(Backend, Protocol):
         return Inventory()
 
     def counted(self) -> dict[str, int]:
-        """Returns the rise of the last group's TCP counters (TCP_INFO), as in `CounterRise`."""
+        """Returns how much TCP's counters (TCP_INFO) rose in the last group, for `CounterRise`."""
         return {}
 
     def remarks(self, transfer: Transfer) -> tuple[str, ...]: ...
@@ -127,7 +127,7 @@ class RankBackend(Backend, Protocol):
         self.tokens = tokens
 
     def leave(self) -> None:
-        """Ends the last group on all ranks, even if a rank could not prepare it."""
+        """Ends the last group between ranks. Each rank calls this, even if it prepared nothing."""
         return
 
 
@@ -154,7 +154,7 @@ def await_time(at: float | None) -> float:
 
 
 class IdlePart(Gated):
-    """A group without work, for a rank whose memory only other ranks access."""
+    """A group without work, for a rank whose engine carries out no copy."""
 
     policy = SamplingPolicy()
 
@@ -192,7 +192,7 @@ class OwnCopies:
 
 
 class OfProcess(RankBackend):
-    """A rank with one `device`, measured by a backend that knows no ranks."""
+    """A rank whose one `device` is measured by a `backend` for a single process."""
 
     def __init__(self, rank: int, backend: Backend, device: Device) -> None:
         self.name = backend.name

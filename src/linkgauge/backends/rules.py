@@ -42,7 +42,7 @@ def of_threads(
         yield not memory.is_host, f"host threads do not reach {memory}: use an engine of {place}"
         yield no_node(memory, cpus)
         if kind not in kinds:
-            yield kind in (*PAGE_KINDS, *POLICY_KINDS), f"no {kind} memory here"
+            yield kind in (*PAGE_KINDS, *POLICY_KINDS), f"this machine has no {kind} memory"
             yield True, f"{kind} memory belongs to an accelerator: use one of its engines"
     yield no_node(owner, cpus)
     count = len(cpus[owner.index or 0])
@@ -71,8 +71,8 @@ def of_places(
 
 
 def of_ends(transfer: Transfer, device: str) -> Iterator[Rule]:
-    """Yields rules that refuse a transfer if its engine is not a device's, or a copy if neither end
-    is in that device's memory. `device` names such devices in sentences."""
+    """Yields rules that refuse an engine that is not a device's, and a copy without an end in the
+    memory of the engine's device. `device` names such devices in sentences."""
     owner, places = transfer.engine.owner, [memory.place for memory in transfer.memories]
     yield not owner.is_device, f"only {device} can do this, not {owner}"
     copies = len(places) > 1
@@ -85,7 +85,7 @@ def of_ends(transfer: Transfer, device: str) -> Iterator[Rule]:
 
 
 def unbound(problem: str, memory: Memory, device: Device, nodes: int) -> Rule:
-    """Returns a rule that refuses pinned memory on all nodes but the nearest to the device."""
+    """Returns a rule that refuses a memory on any node but the nearest one. `problem` says why."""
     near = f"only host:{device.near}, nearest to {device.memory}, can be measured"
     return nodes > 1 and memory.index != device.near, f"{problem} to a node: {near}"
 
@@ -157,8 +157,8 @@ def check_flags(copy: Copy) -> tuple[Memory, Memory]:
 
 
 def check_exchanges(copies: Sequence[Copy], does: Operation) -> None:
-    """Raises Unsupported if a copy starts at a CPU although the operation is no ping-pong between
-    CPUs, or starts elsewhere although the operation is one."""
+    """Raises Unsupported unless all copies start at CPUs (for a ping-pong of a cache line between
+    CPUs) or none does (for any other operation)."""
     for copy in copies:
         if copy.transfer.source.is_cpu != does.between_cpus:
             problem = "a line bounces between the caches of CPUs (core_to_core_latency)"

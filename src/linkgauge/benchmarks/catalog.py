@@ -14,6 +14,7 @@ from linkgauge.model.errors import InputError
 from linkgauge.model.hardware.machine import Device, Node
 from linkgauge.model.names import UnknownName, hint
 from linkgauge.model.transfer import Cell
+from linkgauge.model.units import count_of
 from linkgauge.registry import accepted, benchmarks, loaded
 
 from .table import COMPARISON, FIRST_LOOK, DeviceSet, Row, Sweep
@@ -60,8 +61,8 @@ def check(row: Row | Sweep) -> None:
 
 
 def guarded(row: Row | Sweep, hook: Hook) -> Row | Sweep:
-    """Returns a benchmark that makes no cells, instead of raising, if a plug-in's code fails.
-    Benchmarks of linkgauge itself stay as they are."""
+    """Returns a sweep of a plug-in so that it makes no cells, instead of raising, if the plug-in
+    fails. Other benchmarks stay as they are."""
     if hook.is_ours or isinstance(row, Row):
         return row
     makes, size, left_out = row.cells, row.size, row.left_out
@@ -201,7 +202,7 @@ def _nearest(name: str) -> str:
     begin = [known for known in CATALOG if known.startswith(prefix)]
     if begin:
         such = "" if prefix == name else f", such as {begin[0]}"
-        return f": --prefix {prefix} selects {len(begin)}{such}"
+        return f": --prefix {prefix} selects {count_of(len(begin), 'benchmark')}{such}"
     having = [known for known in CATALOG if all(word in known for word in words)]
     if len(having) < 2:
         return hint(name, having or CATALOG, ": see 'linkgauge list'")

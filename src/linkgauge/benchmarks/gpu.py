@@ -108,7 +108,7 @@ GPU: tuple[Row | Sweep, ...] = (
     *(
         Row(
             f"device_memory_{kind}",
-            f"{kind} ({ARRAYS[f'peak-{kind}'].formula}) SM, bytes of each array, of device(column)",
+            f"{kind} ({ARRAYS[f'peak-{kind}'].formula}) SM of device(column), bytes of all arrays",
             Layout.EACH_DEVICE,
             cell,
             unit=STREAM,

@@ -198,7 +198,7 @@ LATENCIES: tuple[Sweep, ...] = (
     ),
     Sweep(
         "memory_latency_nodes",
-        "latency of memory CPU of node(row) <- memory of node(column)",
+        "latency of memory, CPU of node(row) <- memory of node(column)",
         _between_nodes,
         LATENCY,
         beyond_caches,
@@ -207,8 +207,8 @@ LATENCIES: tuple[Sweep, ...] = (
     ),
     Sweep(
         "memory_latency_loaded",
-        "latency of memory while its other CPUs read, write or both(row) at a share of their "
-        "rate(column)",
+        "latency of a node's memory while its other CPUs read, write or both(row) at a share of "
+        "their rate(column)",
         _loaded,
         LATENCY,
         beyond_caches,
@@ -218,7 +218,7 @@ LATENCIES: tuple[Sweep, ...] = (
     ),
     Sweep(
         "core_to_core_latency",
-        "latency of a cache line CPU(row) -> CPU(column), one way",
+        "latency of a cache line, CPU(row) -> CPU(column), one way",
         _between_cpus,
         LATENCY,
         LINE,

@@ -97,7 +97,7 @@ _HANDED_OVER: dict[HandOver, str] = {
     "sync": "synchronisation with an idle stream",
     "event": "event recorded on an idle stream, until its end",
     "graph-launch": "launch of a graph of one kernel that does nothing, until its end",
-    "doorbell": "launch of a kernel, until the host sees its first store",
+    "doorbell": "launch of a kernel, until its first store",
 }
 
 
@@ -114,12 +114,12 @@ def _sweep(
 LATENCY_OF_DEVICES: tuple[Sweep, ...] = (
     _sweep(
         "latency_copy_pingpong",
-        "half a round trip by copies CE; the host waits for each copy; path(row) by size(column)",
+        "half a round trip by CE copies; the host waits for each copy; path(row) by size(column)",
         _ping_pongs,
     ),
     _sweep(
         "latency_copy_device",
-        "latency of a copy CE, timed by the device's own events, path(row) by size(column)",
+        "latency of a CE copy, timed by the device's own events, path(row) by size(column)",
         _timed_copies,
     ),
     _sweep(
@@ -130,7 +130,7 @@ LATENCY_OF_DEVICES: tuple[Sweep, ...] = (
     ),
     _sweep(
         "latency_loaded",
-        "latency of a flag, a copy CE of 256 B and a launch, while a kernel's copies load the "
+        "latency of a flag, a CE copy of 256 B and a launch, while a kernel's copies load the "
         "link(row) at a share of their rate(column)",
         _loaded,
         FLAG_BYTES,

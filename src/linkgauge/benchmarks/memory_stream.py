@@ -1,7 +1,7 @@
 """STREAM's operations on the host's memory. A row names the NUMA node whose CPUs run the threads,
 and how the threads access memory. A column is either a number of threads, which use the row's node,
-or the node that threads on all CPUs of the row's node use. In the row `all`, threads on all nodes
-use memory of their own node, as in STREAM. Profile `vm` measures only this row."""
+or the node whose memory all threads of the row use. In the row `all`, threads on all nodes use
+memory of their own node, as in STREAM. Profile `vm` measures only this, and triad between nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The 13 multinode tests of nvbandwidth 0.10, by its multinode_testcases.cpp, and a ping-pong."""
+"""The 13 multinode tests of nvbandwidth 0.10 (multinode_testcases.cpp), and a ping-pong."""
 
 from __future__ import annotations
 
@@ -63,7 +63,8 @@ MULTINODE: tuple[Row, ...] = (
 )  # fmt: skip
 
 PING_PONG = Row(
-    _PREFIX + "latency_flag_pingpong", "flag from device(row) to device(column) and back, one way",
+    _PREFIX + "latency_flag_pingpong",
+    "half the round trip of a flag, device(row) -> device(column)",
     Layout.PAIRS, "r -> c by r.sm", Report.LATENCY, LATENCY, "flag-ping-pong", size=FLAG_BYTES,
     profiles=(), across_ranks=True,
 )  # fmt: skip

@@ -176,7 +176,7 @@ class Row(msgspec.Struct, frozen=True):
 
     @property
     def is_of_many(self) -> bool:
-        """Whether doubling the devices more than doubles the cells, or a cell uses all devices."""
+        """Whether cells cover all pairs of devices, or many devices are measured at once."""
         return self.between_devices or self.uses_all_pairs
 
     def over(

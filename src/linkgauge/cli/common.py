@@ -224,7 +224,7 @@ def limits_in(file: Path | None) -> tuple[Limit, ...]:
 
 
 def waivers_in(file: Path | None) -> tuple[Waiver, ...]:
-    """Reads this machine's waivers and those in `file`. Raises InputError if a file is wrong."""
+    """Reads the waivers in WAIVERS_FILE and in `file`. Raises InputError if a file is wrong."""
     files = [WAIVERS_FILE] if WAIVERS_FILE.exists() else []
     files += [] if file is None else [file]
     if not files:
@@ -235,7 +235,7 @@ def waivers_in(file: Path | None) -> tuple[Waiver, ...]:
 
 
 def with_waivers(run: Run, waivers: tuple[Waiver, ...]) -> Run:
-    """Returns the run with these waivers or, if there are none, with those that it recorded."""
+    """Returns the run with `waivers` instead of those that it recorded; unchanged without any."""
     from msgspec.structs import replace
 
     return replace(run, waivers=waivers) if waivers else run

@@ -1,4 +1,4 @@
-"""Completes words with colons, blanks or special characters in bash and fish; click does not."""
+"""Completes words with colons, blanks or special characters in bash and fish, as click cannot."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Cut(NamedTuple):
 
 
 def cut(line: str, breaks: str) -> Cut:
-    """Finds the last word. Outside of quotes, bash replaces only the text after one of `breaks`."""
+    """Finds the last word. Bash replaces only its end, after one of `breaks` outside of quotes."""
     word = replaced = 0
     quote, is_escaped = "", False
     for place, char in enumerate(line, 1):

@@ -19,7 +19,7 @@ _MEMORY = re.compile(r"(?:(gpu|cuda|device|dev)?:?(\d+)|(host|cpu|ram|mem|memory
 
 
 def transfers_of(words: Sequence[str]) -> str:
-    """Returns words as one quoted argument. Without quotes, a shell would take `>` for itself."""
+    """Returns words as a transfer in quotes. Without quotes, a shell would take `>` for itself."""
     memories = [word for word in words if word not in ("->", "-", "to", ">")]
     return f'"{" -> ".join(map(_memory, (*memories, "DESTINATION")[: max(len(memories), 2)]))}"'
 

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 class DevicesOptions(Options):
     run: Path | None = argument(
         "RUN",
-        "Show the machine of this run, with the bandwidth measured over each link: its folder, its "
-        "run.json, what `pack` wrote, or the latest of a label. Default: this machine as it is "
+        "Show the machine of this run (its folder, run.json, a file of `pack`, or a label for its "
+        "latest run), with the bandwidth measured over each link. Default: this machine as it is "
         "now.",
         offer=labels,
     )
@@ -87,7 +87,7 @@ def _write_topology(asked: DevicesOptions, path: Path) -> int:
 
 
 def found_machine(asked: DevicesOptions, *, brief: bool = False) -> Machine:
-    """Returns the machine that the options name. Raises InputError if they name several."""
+    """Returns the machine that the options name. Raises InputError for options that conflict."""
     from linkgauge.machine.hardware import read_hardware, state
 
     backend, machine, root = asked.backend, asked.machine, asked.root
@@ -113,7 +113,7 @@ def _measured(path: Path, form: Format, *, verbose: bool) -> int:
 def survey(
     backends: Sequence[str] = (), machine: str | None = None, *, brief: bool = False
 ) -> Machine:
-    """Describes this machine or a simulated one. If `brief`, opens only backends that it must."""
+    """Describes this machine or a simulated one. If `brief`, opens backends only if needed."""
     from linkgauge.engine.workers.process import early_worker
 
     with nullcontext() if machine else early_worker(brief=brief) as first:

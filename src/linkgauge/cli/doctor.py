@@ -73,7 +73,7 @@ def check_source(asked: DoctorOptions) -> None:
     from linkgauge.model.errors import InputError
 
     if sum(source is not None for source in (asked.run, asked.root, asked.machine)) > 1:
-        raise InputError("give one of RUN, --root and --machine")
+        raise InputError("give only one of RUN, --root and --machine")
 
 
 def of_setup(asked: DoctorOptions, *, brief: bool = False) -> tuple[Machine, tuple[Finding, ...]]:

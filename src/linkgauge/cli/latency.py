@@ -42,7 +42,7 @@ class LatencyOptions(Options):
 
 
 def latency(asked: LatencyOptions) -> int:
-    """Time single copies, flags and launches, and show their percentiles.
+    """Time single copies, flag writes and launches, and show their percentiles.
 
     Examples:
         linkgauge latency latency_copy_pingpong
@@ -68,7 +68,8 @@ def latency(asked: LatencyOptions) -> int:
     if size is not None and max(settings.sizes) > SIZES[-1]:
         most = format_size(SIZES[-1])
         raise InputError(
-            f"--size {size}: latencies are measured for copies up to {most}: see linkgauge run"
+            f"--size {size}: latencies are measured for copies up to {most}: use linkgauge run "
+            "for larger ones"
         )
     names = _names(asked.benchmarks, sized=size is not None)
     request = request_of(asked, Selection(names), settings, "standard")
@@ -86,7 +87,7 @@ def _names(asked: Sequence[str], *, sized: bool) -> tuple[str, ...]:
     select(asked, ())  # refuses a name that is none
     for name in asked:
         if not name.startswith(PREFIX):
-            raise InputError(f"{name} does not time single iterations: see linkgauge run")
+            raise InputError(f"{name} does not time single iterations: use linkgauge run")
         if sized and not name.startswith(OF_COPIES):
             raise InputError(f"{name} has no sizes: --size is for {OF_COPIES}…")
     prefix = OF_COPIES if sized else PREFIX

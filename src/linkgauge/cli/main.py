@@ -51,8 +51,8 @@ _ENDS = (click.ClickException, click.Abort, click.exceptions.Exit)
 
 
 def command(name: str, place: str, hook: Hook = CORE) -> click.Command:
-    """Makes a click command of the function at `place`, which is called through `hook`. Raises
-    TypeError if the function takes more than one struct of options."""
+    """Makes a click command of the function at `place` (`module:function`), called through `hook`.
+    Raises TypeError unless the function takes nothing or one struct of options."""
     carried = loaded(place)
     kinds = [kind for of, kind in get_type_hints(carried).items() if of != "return"]
     kind = kinds[0] if kinds else None
@@ -88,7 +88,10 @@ class RootOptions(Options):
     form: Annotated[Format, GLANCE]
     version: bool = instead(OTHER, "Show the version and exit.", _show_version, is_eager=False)
     verbose: bool = beforehand(
-        OTHER, "With --version: also plug-ins, and what they add.", _VERBOSE, flags="-v --verbose"
+        OTHER,
+        "With --version: also show plug-ins, and what they add.",
+        _VERBOSE,
+        flags="-v --verbose",
     )
     install_completion: bool = instead(
         OTHER,

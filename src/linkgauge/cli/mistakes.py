@@ -150,7 +150,7 @@ def meant_by(context: click.Context, error: UnknownName) -> str:
 
 
 def meant_by_words(context: click.Context, error: InputError) -> str | None:
-    """Proposes an option or command for an argument that is not a file, or returns None."""
+    """Proposes what to type for an argument that the error names and that is no file, or None."""
     values = [context.params.get(one.name or "") for one in _arguments(context.command)]
     each = (one for value in values for one in (value if isinstance(value, tuple) else (value,)))
     for word in (str(one) for one in each if one is not None):

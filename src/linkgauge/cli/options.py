@@ -255,7 +255,7 @@ def one_of(flag: str, name: str, known: Iterable[_S]) -> _S:
 
 
 def numbers(flag: str, text: str | None, advice: str, most: int, least: int = 1) -> tuple[int, ...]:
-    """Reads `1,8,64` as numbers without duplicates. Raises InputError with `advice`."""
+    """Reads `1,8,64`: distinct numbers, `least` to `most`. Raises InputError with `advice`."""
     given = [] if text is None else [part.strip() for part in text.split(",")]
     digits = (part.isascii() and part.isdecimal() and len(part) < 10 for part in given)
     known = [int(part) if is_number else -1 for part, is_number in zip(given, digits, strict=True)]

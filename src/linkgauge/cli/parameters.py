@@ -40,7 +40,7 @@ _MOST_PROPOSALS = 1000
 
 
 class Offering(click.Parameter):
-    """A parameter whose values a shell proposes: values from `offer`, or its metavar's words."""
+    """A parameter with values that a shell proposes, from `offer` or else from its metavar."""
 
     offer: Offer | None = None
 
@@ -49,7 +49,7 @@ class Offering(click.Parameter):
         return [one for one in words if len(words) > 1 and one.islower() and one[0].isalnum()]
 
     def offered(self, ctx: Context, text: str) -> list[str]:
-        """Returns the first values that begin with `text`, or none if another option is invalid."""
+        """Returns the first values that begin with `text`; none if `offer` raises an error."""
         try:
             names = (self.offer or self._words)(Typed(text, ctx.params))
             return [*islice((name for name in names if name.startswith(text)), _MOST_PROPOSALS)]
@@ -88,7 +88,7 @@ class HelpOption(Offering, click.Option):
 
 
 class HelpArgument(Offering, click.Argument):
-    """An argument. `quoted` returns words with the quotes that the user forgot."""
+    """An argument. `quoted` makes one quoted argument of words that a user did not quote."""
 
     quoted: Callable[[Sequence[str]], str] | None = None
 

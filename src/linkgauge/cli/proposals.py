@@ -44,8 +44,8 @@ def devices(typed: Typed) -> Iterable[str]:
 
 
 def faults(typed: Typed) -> Iterator[str]:
-    """Yields completions of a fault: an example of each kind that begins with the text; after a
-    whole kind, each part of the machine; after a part, the kind's parameters."""
+    """Yields completions of a fault: an example of each kind that begins with the text; once only
+    one kind fits, each part of the machine; after a part, the kind's parameters."""
     from linkgauge.backends.sim.faults import ALL, FAULTS, parameters
 
     kind, *rest = typed.text.split(" ")

@@ -20,7 +20,7 @@ FIX_SCRIPT = option(
 
 
 def write_fixes(path: Path | None, findings: Sequence[Finding], of: str) -> None:
-    """Writes the script, unless `path` is None. Raises InputError if it cannot create the file."""
+    """Writes remedies for the machine `of` to `path`, if given. Raises InputError if it fails."""
     if path is None:
         return
     from linkgauge.report.words.fix_script import fix_script

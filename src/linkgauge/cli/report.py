@@ -15,7 +15,7 @@ class ReportOptions(Options):
     runs: tuple[Path, ...] = argument(
         "RUN|DIR...",
         "Show this run (its folder, run.json, a file of `pack`, or a label for its latest run); "
-        "or compare several, also all below a folder. Default: the latest run of this machine.",
+        "or compare several runs, or all below a folder. Default: the latest run of this machine.",
         offer=labels,
     )
     against: str | None = option(

@@ -70,7 +70,7 @@ def settings_of(
 
 
 def soaked(settings: Settings, duration: float | None, max_temperature: float | None) -> Settings:
-    """Returns settings with the time to repeat the plan. Raises InputError for invalid options."""
+    """Returns settings that repeat the plan for `duration` s. Raises InputError if invalid."""
     if duration is None:
         if max_temperature is not None:
             raise InputError("--max-temperature ends what --for repeats: give --for, too")
@@ -83,7 +83,7 @@ def soaked(settings: Settings, duration: float | None, max_temperature: float | 
 
 
 def under(profiling: common.Profiling, settings: Settings, out: Path | None) -> Settings:
-    """Sets the chosen profiler. Raises InputError if it is missing or has nothing to profile."""
+    """Returns settings with the chosen profiler. Raises InputError if it cannot be used."""
     asked = [name for name in get_args(Profiler) if getattr(profiling, name)]
     if not asked:
         return settings

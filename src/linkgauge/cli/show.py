@@ -46,8 +46,8 @@ class ShowOptions(Options):
 def show(asked: ShowOptions) -> int:
     """Show a stored run, or compare the labels of several runs.
 
-    Exits with the code of the run. A folder of runs is compared by label on each accelerator:
-    figures, and how the machines differ.
+    Exits with the code of the run. Of a folder of runs, compares the labels on each
+    accelerator: their figures, and how the machines differ.
 
     Examples:
         linkgauge show

@@ -25,9 +25,8 @@ from linkgauge.model.transfer import Benchmark
 
 
 class Where(msgspec.Struct, frozen=True):
-    """Where the command of another tool measures. If `backend` is None, it measures on the
-    simulated machine, or on the first accelerator backend with devices. If `wait` is true, it first
-    waits until another run has ended."""
+    """Where another tool's command measures: if `backend` is None, on the simulated machine or else
+    the first accelerator backend with devices. If `wait` is true, it first awaits other runs."""
 
     backend: str | None = None
     simulation: Simulation | None = None
@@ -107,9 +106,9 @@ def opened(
     across: Sequence[str] = tuple(row.name for row in BETWEEN_PROCESSES),
 ) -> Iterator[Context]:
     """Opens a machine. `devices` are named as in engine.plan.fabrics (empty: all). If `tells` is
-    true, prints a simulated machine's name on stderr. If `several` is true, all processes of an
-    mpirun measure the benchmarks `across`: only the first process returns, the others serve it and
-    then exit. Raises InputError if there is no device, except for backend `host`."""
+    true, prints a simulated machine's name on stderr. If `several` is true, all processes that
+    mpirun started measure the benchmarks `across`: only rank 0 runs the block, others serve it and
+    exit. Raises InputError if there is no device, except for backend `host`."""
     if where.simulation is not None and tells and not (several and launched().rank):
         print(f"SIMULATED {where.simulation.machine}", file=sys.stderr)
     request = RunRequest(
@@ -140,7 +139,8 @@ def measure(
     first: int = 0,
     observer: Observer = Quiet(),  # noqa: B008
 ) -> Run:
-    """Measures benchmarks, but stores nothing. `sizes` are in bytes. After Ctrl-C, `finished` is
-    None. Raises InputError if a size exceeds memory, DeviceBusy during another run."""
+    """Measures benchmarks, but stores nothing. Cells are numbered from `first` on. After Ctrl-C,
+    `finished` is None. Raises InputError if a size exceeds memory, DeviceBusy if a device is in
+    use."""
     plan = context.session.plan_of(benchmarks, sizes, first)
     return context.session.measure(plan, observer)

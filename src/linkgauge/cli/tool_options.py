@@ -25,8 +25,8 @@ class ToolOption(NamedTuple):
     """An option of another tool, as `written` in its help (`-t, --timeout <int>`). `read` converts
     the text to a value, or raises ValueError or InputError. An option without `read` is a switch.
     `field` is the value's name (default: the longest name of the option). `least` and `most` bound
-    the value. If `several`, the option takes one or more words each time. `default` is the value of
-    an option that is not given."""
+    the value. If `several`, the option takes one or more words each time. `default` is its value if
+    it is not given."""
 
     written: str
     about: str = ""

@@ -57,10 +57,10 @@ class Observer:
         `moment` (monotonic clock). Not called on a simulated machine, whose time is simulated."""
 
     def started(self, table: PlannedTable, cell: PlannedCell) -> None:
-        """Called when a cell begins. Of cells measured together, only the first is reported."""
+        """Called when a repetition begins, with the first of the cells that it measures."""
 
     def finished(self, cell: CellResult, /) -> None:
-        """Called when a repetition of a cell has ended, with the cell's result."""
+        """Called when a repetition of a cell has ended, with the result of this repetition."""
 
     def completed(self, result: Result) -> None:
         """Called when a table is complete. Its doubtful cells may still be measured again."""
@@ -216,7 +216,7 @@ class _Records:
 
     @contextmanager
     def complete(self) -> Iterator[None]:
-        """Lets a signal end this block, but not `keep`; then records the kernel's last messages."""
+        """If a signal ends this block, keeps the kernel's last messages. It cannot end `keep`."""
         with self._interrupts:
             try:
                 yield

@@ -47,8 +47,9 @@ def least_repetitions(equivalent: int) -> int:
 
 
 def is_done(cell: CellResult, least: int, settings: Settings, always: int = 1) -> bool:
-    """Whether a cell needs no more repetitions: it is precise, out of time, skipped, failed, or too
-    noisy to become precise. A cell that passes needs at least `always` repetitions."""
+    """Whether a cell needs no more repetitions: it is precise after `least` of them, failed, was
+    skipped, is too noisy to become precise, or is out of time (a cell that passed even then gets
+    `always` repetitions, at most `least`)."""
     used, error = spent(cell), relative_error(cell.summary)
     if used >= settings.max_time:
         return cell.status != "pass" or len(cell.repetitions) >= min(always, least)
@@ -75,7 +76,7 @@ def _is_complete(cell: CellResult, least: int, settings: Settings) -> bool:
 
 def is_enough(cell: CellResult, least: int, settings: Settings) -> bool:
     """Whether a cell needs no more repetitions even if there is time, because it failed, cannot be
-    repeated, or is precise enough. `least` is the fewest repetitions."""
+    repeated, or is precise. A cell that passes needs at least `least` repetitions to be precise."""
     if cell.status != "pass" or _is_complete(cell, least, settings):
         return True
     if len(cell.repetitions) < least:

@@ -29,8 +29,8 @@ class Ends(NamedTuple):
 
 
 def ends_of(machine: Machine) -> Ends | None:
-    """Returns the sizes of the smallest and largest buffer to try: a multiple (`TIMES`) of the
-    node's part of the caches, and of all caches, as memory allows. Returns None without CPUs."""
+    """Returns the node with the most CPUs and the sizes to try: `TIMES` its share of the last-level
+    cache to `TIMES` a node's whole cache, as memory allows. Returns None without CPUs."""
     nodes = [node for node in machine.host.nodes if node.cpus]
     if not nodes:
         return None

@@ -41,9 +41,9 @@ def undisturbed() -> Iterator[None]:
 
 
 class Ending(Signals):
-    """Ends a command in two steps. The first signal ends measuring. In a `concluding` block, the
-    first signal only calls `say` (in the signal handler). A signal at least `AGAIN_SECONDS` later
-    raises SystemExit with 128 plus the signal's number."""
+    """Ends a command in two steps. The first signal ends measuring; in a `concluding` block, it
+    only calls `say` (in the signal handler). A second signal, `AGAIN_SECONDS` later or more, raises
+    SystemExit with 128 plus the signal's number."""
 
     def __init__(self, say: Callable[[], object]) -> None:
         super().__init__()

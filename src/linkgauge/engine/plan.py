@@ -104,9 +104,9 @@ def lay_out(
     separate: frozenset[tuple[int, int]] = frozenset(),
     buffer: int | None = None,
 ) -> tuple[Benchmark, ...]:
-    """Makes benchmarks from rows: device rows for each device set, host rows once for the nodes in
-    `host`. With the profile `full`, host rows cover all pairs of nodes not in `separate`. `buffer`
-    is the buffer size in bytes of a first look. Raises InputError if no benchmark results."""
+    """Makes benchmarks from catalog rows: device rows for each device set, host rows once for the
+    nodes in `host`. With the profile `full`, host rows cover all pairs of nodes not in `separate`.
+    A first look uses buffers of `buffer` bytes. Raises InputError if no benchmark results."""
     whole = DeviceSet("host", tuple(host), profile=profile, separate=separate, buffer=buffer)
     of_host = (whole,) if host else ()
     benchmarks = tuple(row.lay_out(fabric) for row in rows for fabric in row.over(fabrics, of_host))
@@ -126,8 +126,8 @@ def make_plan(
 ) -> Plan:
     """Returns a table for each benchmark and size. Cells are numbered from `first` on. Cells that
     do not fit in memory are skipped with the reason. `profile` is the profile that gives the sizes,
-    None if a user does (`size_of`). With `parallel_pairs`, pairs without a common device are
-    measured at the same time. Raises InputError if no cell of a size can be measured."""
+    or None if the user gave them. With `parallel_pairs`, pairs without a common device are measured
+    at the same time. Raises InputError if no cell of a size can be measured."""
     rooms = _rooms(machine)
     shared = Shared()
     numbers = count(first)
@@ -214,7 +214,8 @@ def _table(
 
 
 class Capacity(msgspec.Struct, frozen=True):
-    """The bytes of a memory, and of the largest buffer that it can hold; None if unknown."""
+    """The bytes of a memory (`all`) and of the largest buffer in it (`one`); None if unknown. If
+    `shares_host` is true, the memory is part of the host's."""
 
     all: int | None
     one: int | None = None
@@ -323,4 +324,4 @@ def check_exists(transfers: Iterable[Transfer], machine: Machine) -> None:
                 why = machine.unavailable[memory.backend]
                 raise InputError(f"no {memory.place}: {memory.backend}: {why}")
             known = ", ".join(map(str, rooms))
-            raise InputError(f"unknown memory {str(memory.place)!r}: there are {known}")
+            raise InputError(f"unknown memory {str(memory.place)!r}: give one of {known}")

@@ -135,7 +135,7 @@ class Selection(msgspec.Struct, frozen=True, tag=True):
             return benchmark
         wanted = (None, self.host_mode)
         cells = tuple(c for c, mode in zip(benchmark.cells, modes, strict=True) if mode in wanted)
-        reason = None if cells else f"it has no figure of --host-mode {self.host_mode}"
+        reason = None if cells else f"no figure for --host-mode {self.host_mode}"
         return msgspec.structs.replace(benchmark, cells=cells, reason=reason)
 
 
@@ -156,7 +156,8 @@ class Written(msgspec.Struct, frozen=True, tag=True):
         return tuple(place for t in parsed for place in (*t.memories, t.engine.owner))
 
     def accelerators(self, _request: RunRequest) -> tuple[str, ...]:
-        """Returns the backends that transfers name, and the network's or MPI's between ranks."""
+        """Returns the backends that transfers name. Between ranks, adds the network's if all
+        engines are network interfaces, else returns MPI's if transfers name none."""
         named = {place.backend for place in self._places} - {"host"}
         if self.is_across_ranks:
             kinds = {transfer.engine.kind for transfer in parse_transfers(self.transfers)}
@@ -177,7 +178,7 @@ class Written(msgspec.Struct, frozen=True, tag=True):
         for transfer in parsed:
             if transfer.engine.kind == "ucx" and len({m.rank for m in transfer.memories}) < 2:
                 raise InputError(
-                    f"{transfer}: ucx is between two ranks: host:0@0 -> host:0@1 by ucx"
+                    f"{transfer}: ucx moves bytes between two ranks: host:0@0 -> host:0@1 by ucx"
                 )
         report = Report.TOTAL if len(parsed) > 1 or parsed[0].both_ways else Report.FIRST
         if any(memory.is_staging for transfer in parsed for memory in transfer.memories):

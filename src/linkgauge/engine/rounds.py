@@ -1,4 +1,4 @@
-"""Chooses a plan's defaults: sizes, a sample of very many pairs, and rounds of disjoint pairs."""
+"""Chooses sizes, some pairs of very many, and rounds of pairs that share no device."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _sampled(benchmark: Benchmark, sample: PairSample) -> Benchmark:
 
 
 def only(benchmarks: Sequence[Benchmark], pairs: Collection[Place]) -> tuple[Benchmark, ...]:
-    """Returns benchmarks with only these pairs of devices. Those without pairs stay as they are."""
+    """Limits benchmarks of pairs to these pairs of devices. Other benchmarks stay as they are."""
     return tuple(
         replace(one, cells=tuple(cell for cell in one.cells if cell.place in pairs))
         if one.pairs
@@ -108,7 +108,7 @@ three buffers."""
 
 
 def part_of_cache(machine: Machine, node: Node) -> int:
-    """Returns the bytes of last-level cache for the CPUs of a node, which may share a cache."""
+    """Returns the bytes of last-level cache for a node's CPUs, which may share it with others."""
     whole = node.last_level_cache or 0
     details = machine.known.host
     last = max(details.caches, key=lambda one: (one.level, one.shared_by), default=None)
@@ -125,8 +125,8 @@ def part_of_cache(machine: Machine, node: Node) -> int:
 
 
 def size_of(benchmark: Benchmark, size: int, machine: Machine, profile: str | None) -> int:
-    """Returns a benchmark's size in bytes. `size` comes from the profile or, if `profile` is None,
-    from the user, and then stays as it is."""
+    """Returns a benchmark's size in bytes: its own or else `size`. The single size of a `profile`
+    (None: the user gave the size) is adapted to the host's caches."""
     if benchmark.size is not None:
         return benchmark.size
     nodes = machine.host.nodes

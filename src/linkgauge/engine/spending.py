@@ -70,7 +70,7 @@ class Spending:
         return self._class_of(group[0]), len(group)
 
     def _cost(self, group: Group) -> float | None:
-        """Returns the seconds of a repetition, or None if no equivalent cell was measured."""
+        """Estimates a repetition's seconds. Returns None if no equivalent cell was measured."""
         equivalent = self._equivalent.get(self._kind(group))
         if equivalent is None:
             return None
@@ -86,7 +86,7 @@ class Spending:
 
     @property
     def _slowdown(self) -> float:
-        """The last repetitions' time divided by their usual time; 0 before the first."""
+        """The last repetitions' time divided by their estimate by size; 0 before the first."""
         usual = sum(self._usual[group] for group in self._own)
         return sum(self._own.values()) / usual if usual else 0.0
 

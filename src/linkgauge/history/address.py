@@ -39,7 +39,7 @@ def address(asked: str | None = None) -> URL | None:
         raise InputError(f"the URL of the history is not understood: {_HOW}") from error
     driver = _DRIVERS.get(url.drivername.partition("+")[0])
     if driver is None:
-        raise InputError(f"no history in {url.drivername}: {_HOW}")
+        raise InputError(f"no history can be in {url.drivername}: {_HOW}")
     url = url.set(drivername=driver)
     if driver.startswith("sqlite") and url.database in (None, "", ":memory:"):
         raise InputError(f"a history in SQLite needs a file: {_HOW}")

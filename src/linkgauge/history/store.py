@@ -109,8 +109,8 @@ def opened(url: URL, *, must_exist: bool = False) -> Iterator[Store]:
     path = Path(str(url.database))
     if must_exist and not is_there(url):
         raise InputError(
-            f"there is no history yet ({path}): linkgauge run adds to it, linkgauge history import "
-            "DIR what was measured before"
+            f"there is no history yet ({path}): linkgauge run adds to it; linkgauge history import "
+            "DIR adds earlier runs"
         )
     with problems(url):
         read_only = _unwritable(path) if is_file else None

@@ -1,5 +1,5 @@
-"""Finds other processes that used devices: the library says so, the device was busy before the run,
-or the process, which has the device open, used CPU time while cells were measured."""
+"""Finds other processes that used devices, by the library's figures for each process, or by a
+device's load before the run, or else by the CPU time that processes used during cells."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ def at_work(
 
 
 def _seen(one: Accelerator, busy: frozenset[int], *, is_quiet: bool) -> Iterator[int]:
-    """Yields processes that used a device. If `is_quiet`, this run did not use the device yet."""
+    """Yields processes that used a device. `busy` are processes that used CPU time. If `is_quiet`,
+    this run did not use the device yet."""
     pids = one.processes or ()
     if one.process_use is not None:
         yield from (p for p, use in zip(pids, one.process_use, strict=False) if use > AT_WORK)

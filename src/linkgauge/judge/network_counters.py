@@ -155,7 +155,7 @@ def _had(rank: int, rises: Iterable[CounterRise]) -> int:
 
 
 def _by_kind(rises: Iterable[CounterRise], less: Mapping[str, int]) -> dict[Kind, dict[int, str]]:
-    """Groups rises by kind. `less` counts the events of a counter that other counters explain."""
+    """Groups rises by kind. `less` maps counters to the number of events that are left out."""
     found: defaultdict[Kind, dict[int, str]] = defaultdict(dict)
     for one in rises:
         for name, rose in one.rose.items():

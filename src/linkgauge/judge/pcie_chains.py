@@ -64,7 +64,7 @@ class PcieChain:
 
     @property
     def is_slow(self) -> bool | None:
-        """Whether the link is below its maximum; None if unknown: idle links may be slower."""
+        """Whether the link is below its maximum; None if unknown, such as an idle link's speed."""
         width, speed = self.loaded_width or self.link.width, self.loaded_speed or self.link.speed
         if width is not None and self.width is not None and width < self.width:
             return True
@@ -153,9 +153,8 @@ def _completed(function: PciFunction, reported: PciLink) -> PciFunction:
 
 
 def share_of_peers(evidence: Evidence, link: Part) -> float | None:
-    """Returns the largest share of the median of peers on other links that a cell over `link`
-    reaches. Returns None unless two or more cells are all clearly below this median, or if a cell's
-    verdict is low already."""
+    """Returns the best figure over `link` as a share of its peers' median on other links. Returns
+    None unless two or more cells are all clearly below this median, or if one is already low."""
     cases = [case for case in cases_of(evidence) if case.equivalent is not None and case.figure]
     others = grouped((case.equivalent, case.figure) for case in cases if link not in case.timed)
     own = [case for case in cases if link in case.timed]

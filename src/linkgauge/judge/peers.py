@@ -62,7 +62,7 @@ def classes(evidence: Evidence) -> list[list[Case]]:
 
 
 def _class(case: Case, nodes: Mapping[int, int]) -> Hashable:
-    """Returns a key that a cell has in common with its peers."""
+    """Returns a key that is equal for a cell and its peers. `nodes` has the node of each CPU."""
     if case.equivalent is not None:
         return case.equivalent
     ends = case.cell.transfers[0].memories

@@ -6,10 +6,10 @@ POWER_CYCLE = (
     "# Power the machine off and on. Check the card's seat, its cables and its power supply."
 )
 RESEAT = "# Reseat the card and its riser or cable."
-RESEAT_BRIDGE = "# Reseat the device's module or, between PCIe cards, the bridge."
+RESEAT_BRIDGE = "# Reseat the device's module or, if it is a PCIe card, its bridge to other cards."
 RESET = "# Reset the device, or power the machine off and on. If it recurs, replace the device."
 LESS_MEMORY = (
-    "cat /proc/self/cgroup  # a path; /sys/fs/cgroup/PATH/memory.max has the limit",
+    "cat /proc/self/cgroup  # prints PATH; /sys/fs/cgroup/PATH/memory.max has the limit",
     "# Measure with a smaller --size.",
 )
 IOMMU_PT = "# Boot with iommu=pt on the kernel's command line."

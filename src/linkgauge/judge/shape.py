@@ -11,7 +11,7 @@ from linkgauge.judge.blame.cases import Case, cases_of
 from linkgauge.model.cell_id import ends_of, spoken
 from linkgauge.model.documents.result import CellResult, Result
 from linkgauge.model.grouped import grouped
-from linkgauge.model.units import unit_of
+from linkgauge.model.units import count_of, unit_of
 
 from .findings import Evidence, Finding
 
@@ -62,9 +62,9 @@ def _directions(result: Result, cases: Sequence[Case]) -> Iterator[Finding]:
     share, cell, mine, theirs = min(one_sided, key=lambda found: found[0])
     are = "are" if one_sided[1:] else "is"
     found = (
-        f"{result.benchmark}: {len(one_sided)} of {pairs // 2} pairs {are} slower one way; "
-        f"{ends_of(cell)} has {shown(mine, result)}, {share:.0%} "
-        f"of the way back ({shown(theirs, result)})"
+        f"{result.benchmark}: {len(one_sided)} of {count_of(pairs // 2, 'pair')} {are} slower one "
+        f"way; {ends_of(cell)} has {shown(mine, result)}, {share:.0%} of the "
+        f"{shown(theirs, result)} on the way back"
     )
     why = "a link is equally fast both ways, so something slows one direction"
     cells = _named(result, [cell for _, cell, _, _ in one_sided])

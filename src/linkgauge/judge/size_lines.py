@@ -30,7 +30,7 @@ def at_sizes(results: Iterable[Result], least: int) -> set[tuple[str, str]]:
 
 
 def _points(result: Result, cell: CellResult) -> Iterator[tuple[str | None, Timed]]:
-    """Yields a cell's column (None if columns are sizes) and time, if bytes determine the time."""
+    """Yields a cell's column (None if columns are sizes) and time, if its bytes take the time."""
     figure = cell.headline
     if not figure or cell.kind == "wrong-bytes":
         return

@@ -33,7 +33,7 @@ def undetectable_of(evidence: Evidence) -> tuple[Undetectable, ...]:
     by_part = grouped((part, row) for row in rows for part in row.parts if not part.both_ways)
     ordered = sorted(rows, key=attrgetter("figure"), reverse=True)
     classes = grouped((row.peers, row) for row in ordered)
-    comparison = {one.part: one for one in compared(rows, by_part)}
+    comparison = {one.part: one for one in compared(rows, by_part) if not one.since}
     lone = alone(rows) if evidence.earlier is not None else ()
     least = cache(partial(_least, Expectations(evidence.machine)))
     sharing = LinkSharing(evidence.machine.wiring, evidence.results[0])

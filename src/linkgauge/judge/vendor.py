@@ -46,7 +46,7 @@ def tools(evidence: Evidence, matter: Matter) -> tuple[str, ...]:
 
 
 def tool_of(vendor: int | None, matter: Matter) -> str:
-    """Returns the vendor's command without its comment, or `lspci -vv` for an unknown vendor."""
+    """Returns the vendor's command, or `lspci -vv` for an unknown vendor."""
     return _TOOLS[matter].get(vendor or 0, "lspci -vv").partition("  #")[0]
 
 

@@ -49,8 +49,8 @@ _UNLIMITED: tuple[NotJudged, ...] = ("no-limit", "path", "bound", "start")
 
 
 def with_peers(evidence: Evidence) -> tuple[Result, ...]:
-    """Returns the results with cells compared with their peers. A cell far from its peers gets the
-    peers' median as `peers`. A cell without another expectation is judged by this median."""
+    """Returns the results, in which cells far from their peers have the peers' median as `peers`.
+    This median judges cells that are clearly slower, or that have no other expectation."""
     found = {case.number: cell for own in classes(evidence) for case, cell in _against_peers(own)}
     for one in behind(evidence):
         found[one.case.number] = _behind(one, found.get(one.case.number, one.case.cell))
@@ -190,7 +190,8 @@ def pair_of(transfer: Transfer) -> tuple[str, ...]:
 
 def _by_links(results: Sequence[Result], slower: Sequence[Behind]) -> tuple[Result, ...]:
     """Returns the results with more cells judged low: collectives that are perhaps low, if a copy
-    between two of their devices is slow, and copies that are slower than on healthy machines."""
+    between devices that exchange data in them is slow; and copies between such devices, if they are
+    slower than on healthy machines."""
     sent = {
         pair for result in results for cell in result.cells
         if cell.verdict in BELOW for pair in exchanging(cell)
@@ -283,8 +284,8 @@ def _shared(estimate: Expectation) -> Expectation:
 
 def verdict(cell: CellResult, estimate: Expectation) -> tuple[Verdict, NotJudged | None]:
     """Returns the verdict, and why a cell is not judged. A cell is low if its median, whole
-    interval and last repetition are below a bound, and perhaps low if only its median is. A total
-    gets the worst verdict among the total and its transfers with an expected figure."""
+    interval and last repetition are below the first bound, and perhaps low if the median is below
+    the second. A total gets the worst verdict of itself and of transfers with expected figures."""
     if cell.summary is None or not _size(cell, cell):
         return "not judged", "no-figure"
     expected, most = estimate.expected, estimate.most
@@ -332,8 +333,8 @@ NEAR = 4
 
 
 def spared(cells: Sequence[CellResult]) -> tuple[CellResult, ...]:
-    """Returns the cells. If a collective is low at its largest size, but its rate still rises with
-    the size, the verdict becomes `perhaps low`."""
+    """Returns the cells. A collective that is low at its largest size becomes `perhaps low` if its
+    rate still rises with the size."""
     known = ((one, one.bytes or 0) for one in cells if one.does.collective and one.bytes)
     rows = grouped((one.row, (size, one)) for one, size in known)
     ends = [sorted(own, key=itemgetter(0))[-2:] for own in rows.values()]

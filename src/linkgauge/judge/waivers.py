@@ -141,7 +141,7 @@ class Waiving:
         self, key: CellId, figure: float | None, unit: str, said: str = "",
         parts: Iterable[str] = (),
     ) -> bool:  # fmt: skip
-        """Whether a waiver accepts a cell's figure. `said` is the cell's name on screens."""
+        """Whether a waiver accepts the figure of cell `key`, called `said`, of memories `parts`."""
         names = [_bare(name) for name in (key.name, said)]
         used = [*parts] or [f"{key.backend}:{place}" for place in key.place]
         meant = (
@@ -153,7 +153,7 @@ class Waiving:
         return found is not None
 
     def finding(self, one: Finding, waived: Set[str]) -> Finding:
-        """Waives a finding if a waiver covers it, or if `waived` names all of its cells."""
+        """Waives a finding if a waiver covers it, or if all of its cells are among the `waived`."""
         if not one.is_grave:
             return one
         meant = [
@@ -169,7 +169,7 @@ class Waiving:
         return one
 
     def unused(self) -> Iterator[Finding]:
-        """Yields a note on each waiver that covers nothing, with the reason."""
+        """Yields a note on each waiver that was not used, which says why it was not."""
         for one in self._waivers:
             if one not in self._used:
                 why = self._why.get(one, f"covers nothing: {one.check or one.cell} was not found")
@@ -213,7 +213,7 @@ def _waived(run: Run, change: Callable[[Result, CellResult], CellResult]) -> Run
 def waive_findings(
     run: Run, found: Sequence[Finding]
 ) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
-    """Returns the findings, some of them waived, and notes on waivers that cover nothing."""
+    """Returns the findings, some of them waived, and notes on waivers that were not used."""
     waiving, judged = Waiving.of(run), set[str]()
     for result in run.results:
         for cell in result.cells:

@@ -44,8 +44,8 @@ def compute_nodes(root: Root) -> dict[str, ComputeNode]:
 def read_links(
     root: Root, address: str, nodes: Mapping[str, ComputeNode], peers: Mapping[str, str]
 ) -> tuple[FabricLink, ...]:
-    """Returns a GPU's XGMI links, with rates of one direction. The driver reports parallel links to
-    the same GPU as one link. A remote GPU that is not in `peers` is named by its PCI address."""
+    """Returns a GPU's XGMI links, with rates in one direction. Parallel links to the same GPU count
+    as one, as in the driver. A remote GPU that is not in `peers` is named by its PCI address."""
     node = nodes.get(address)
     if node is None:
         return ()
@@ -125,7 +125,7 @@ _THROTTLERS = {
 
 
 def parse_metrics(table: bytes | None, memory: str = "") -> Telemetry:
-    """Returns the values of a `gpu_metrics` table; all None without a table of a known version."""
+    """Reads a `gpu_metrics` table. All values are None without a table of a known version."""
     version = _HEADER.unpack_from(table)[1:] if table and len(table) >= _HEADER.size else None
     if table and version == (1, 3) and len(table) >= _V1_3.size:
         found = _V1_3.unpack_from(table)
@@ -261,7 +261,7 @@ for RX 6800 (1 GHz, 256 bits)."""
 
 
 def _peak(isa: str | None, clock: float | None, bus: int | None) -> float | None:
-    """Returns the memory's peak in bytes/s: transfers per cycle × clock × width ÷ 8."""
+    """Returns the memory's peak in bytes/s: transfers per cycle (by `isa`) × clock × width ÷ 8."""
     transfers = next((many for many, sets in _TRANSFERS.items() if isa in sets), None)
     return transfers * clock * bus / 8 if transfers and clock and bus else None
 

@@ -15,8 +15,8 @@ UNLIMITED = 1 << 60
 
 
 def memory_groups(root: Root) -> Iterator[tuple[str, str, str]]:
-    """Yields parts of file names `(stem, limit, usage)` for each memory control group of this
-    process, innermost first. File stem + limit has its limit in bytes, stem + usage its use."""
+    """Yields `(stem, limit, usage)` for each memory control group of this process, innermost first.
+    The file named stem + limit holds the group's limit in bytes, stem + usage the bytes in use."""
     membership = root.text("proc/self/cgroup") or ""
     versions = (
         (r"^0::(/.*)$", _mounted(root, "cgroup2"), "max", "current"),

@@ -29,8 +29,8 @@ _LETTER = re.compile(r"(.*?)(?<!DIM)([A-Z])[0-9]{1,2}")
 
 
 class Dimm(msgspec.Struct, frozen=True):
-    """A memory module or an empty slot. Modules with the same `kit` form a kit (0: no kit). `alone`
-    is true if the module shares no channel. `width` is in data bits, `rate` in transfers/s."""
+    """A memory module or an empty slot. Modules of a kit have the same `kit` (0: no kit). `alone`
+    ones share no channel. `width` is in data bits, `rate` in transfers/s. `stacked` means HBM."""
 
     locator: str
     bank: str
@@ -115,8 +115,7 @@ def edac_channels(root: Root) -> int | None:
 
 
 def named_channels(dimms: tuple[Dimm, ...], sockets: int | None) -> int | None:
-    """Counts the channels with memory by the slots' names, such as `P0 CHANNEL A` or `DIMM_B1`.
-    Returns None if the number is unknown."""
+    """Counts channels with memory by slots' names (`P0 CHANNEL A`, `DIMM_B1`); None if unknown."""
     if len(dimms) == 1 or all(dimm.alone for dimm in dimms):
         return len(dimms)
     names = _channel_names(dimms, sockets)
@@ -217,7 +216,7 @@ def _slot(structure: bytes) -> Dimm:
 
 
 def _speed(megatransfers: int, extended: int) -> float | None:
-    """Returns transfers/s, or None if unknown. `extended` is the field for high rates."""
+    """Returns transfers/s; None if unknown. `extended` counts if the first field is 0xFFFF."""
     known = extended & 0x7FFFFFFF if megatransfers == 0xFFFF else megatransfers
     return known * 1e6 or None
 

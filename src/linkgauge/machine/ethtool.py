@@ -47,7 +47,7 @@ class Drivers:
         self._names: dict[str, tuple[str, ...]] = {}
 
     def counters(self, interface: str) -> dict[str, int]:
-        """Returns counters by name, summed over queues; N in a name stands for the queue."""
+        """Returns counters by name, summed over queues. N in a name stands for a queue's number."""
         found: Iterable[tuple[str, int]] = _counted(self._text("-S", interface))
         if self._root == ROOT:
             found = zip(self._named(interface), self._values(interface), strict=False)
@@ -58,7 +58,7 @@ class Drivers:
         return total
 
     def rings(self, interface: str) -> tuple[int, int, int, int] | None:
-        """Returns the sizes of both rings, then their largest sizes; None if unknown."""
+        """Returns the sizes of the receive and transmit ring, then both maxima; None if unknown."""
         if self._root == ROOT:
             rx_most, _, _, tx_most, rx, _, _, tx = self._ask(interface, _RINGS, "8I") or (0,) * 8
             return (rx, tx, rx_most, tx_most) if rx_most else None

@@ -56,8 +56,8 @@ def _read(file: BinaryIO, most: int, chunk: int) -> bytes:
 
 
 def encodable(tree: object) -> object:
-    """Returns the tree if it can be JSON. Raises UnicodeEncodeError for half of a surrogate pair,
-    RecursionError for a tree that contains itself, and TypeError for a key that is no text."""
+    """Returns `tree` if JSON can express it. Raises UnicodeEncodeError for half a surrogate pair,
+    RecursionError for a tree that contains itself, and TypeError for a key that is no string."""
     msgspec.json.encode(tree)
     return tree
 
@@ -77,7 +77,7 @@ Entry = tuple[str, dict[str, str]]
 
 
 def entries_in(path: Path, what: str, fields: Sequence[str]) -> list[Entry]:
-    """Reads a YAML list below the key `{what}s`. Raises InputError that names the line at fault."""
+    """Reads the list below a file's only key, `what` + `s`. Raises InputError with the line."""
     try:
         text = read_given(path, MOST_YAML).decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -87,7 +87,7 @@ def entries_in(path: Path, what: str, fields: Sequence[str]) -> list[Entry]:
 
 
 def entries_of(text: str, name: str, what: str, fields: Sequence[str]) -> list[Entry]:
-    """Reads entries from a text, like `entries_in`. `name` names the text in messages."""
+    """Reads the entries in a YAML text as `entries_in` does. `name` names the text in errors."""
     import yaml  # takes long to load
 
     try:

@@ -94,8 +94,7 @@ def _room(root: Root, stem: str, limit_name: str, usage_name: str) -> int | None
 
 
 def _file_cache(stat: str, prefix: str = "") -> list[str]:
-    """Returns the sizes of the file cache in bytes, as digits. In cgroup v1, the prefix `total_`
-    includes child groups."""
+    """Returns a memory.stat's bytes of file cache as strings; `total_` adds child groups (v1)."""
     return re.findall(rf"^{prefix}(?:in)?active_file ([0-9]{{1,18}})$", stat, re.MULTILINE)
 
 

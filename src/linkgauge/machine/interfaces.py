@@ -55,8 +55,8 @@ def read_interfaces(root: Root = ROOT) -> tuple[Interface, ...]:
 def from_device(
     nics: Iterable[Interface], address: str | None, root: Root = ROOT
 ) -> tuple[Interface, ...]:
-    """Returns the interfaces with `steps`, the number of steps in the PCI tree from the device up
-    to a shared bridge and down to the interface. `steps` is None without a shared bridge."""
+    """Returns the interfaces with `steps`: the steps in the PCI tree from the device at `address`
+    up to a shared bridge and down to the interface, or None if they share no bridge."""
     start = _way(root, address)
     return tuple(
         msgspec.structs.replace(nic, steps=_steps(start, _way(root, nic.pci))) for nic in nics

@@ -178,8 +178,8 @@ at the end of the log, and BrokenPipeError if records were lost."""
 
 
 class Follower:
-    """Reads new messages about the machine's devices. `source` is a function for the next record,
-    or a text that says why there is no log. `since` is how many seconds ago the run began."""
+    """Reads new messages about the machine's devices. `source` is a function that returns the next
+    record, or a text that says why there is no log. The run began `since` seconds ago."""
 
     def __init__(
         self,

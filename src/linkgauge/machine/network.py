@@ -19,7 +19,7 @@ controllers support RoCE; for other vendors this is not certain."""
 
 
 def read_adapters(root: Root = ROOT) -> tuple[Adapter, ...]:
-    """Returns an adapter for each port, named like `mlx5_0:1` if its device has several ports."""
+    """Returns an adapter for each port (named like `mlx5_0:1` if its device has several)."""
     return tuple(
         adapter for name in sorted(root.names(ADAPTERS)) for adapter in read_adapter(root, name)
     )

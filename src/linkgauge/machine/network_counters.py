@@ -76,7 +76,7 @@ def interface_counters(root: Root, name: str) -> dict[str, int]:
 
 
 def rdma_counters(root: Root, device: str, port: str) -> dict[str, int]:
-    """Returns the counters of a port and its device, except those whose value is `N/A`."""
+    """Returns the counters of a port and its device, except those without a number (`N/A`)."""
     folder = f"{ADAPTERS}/{device}"
     places = (f"{folder}/hw_counters", *(f"{folder}/ports/{port}/{of}" for of in (
         "counters", "hw_counters",

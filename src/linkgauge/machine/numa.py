@@ -23,8 +23,8 @@ _FASTER = 2
 
 
 def memory_kinds(root: Root, nodes: Mapping[int, Sequence[int]]) -> dict[int, MemoryKind]:
-    """Returns the kind of each node's memory, where it is known. It is unknown for nodes behind a
-    memory-side cache, unless a DAX device tells it."""
+    """Returns the kind of each node's memory, where it is known. For nodes behind a memory-side
+    cache, it is known only from a DAX device."""
     devices = _dax_nodes(root)
     listed = _in_device_tree(root)
     stacked = is_all_stacked(root)

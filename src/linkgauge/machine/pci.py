@@ -107,7 +107,7 @@ def _counts(root: Root, folder: str, code: int) -> bool:
 
 
 def _line(address: str, folder: str) -> dict[str, _Location]:
-    """Returns a function and the bridges whose folders contain `folder`, by address."""
+    """Returns a function's location and those of the bridges above, by address, topmost first."""
     steps = folder.split("/")
     first = len(steps)
     while first and _ADDRESS.fullmatch(steps[first - 1]):
@@ -257,9 +257,7 @@ class _FunctionReader:
 
     def _why_no_counters(self) -> str:
         if self._config.aer:
-            return (
-                "the function has AER, but the kernel does not count it (firmware handles errors?)"
-            )
+            return "the function has AER, but the kernel counts no errors (firmware handles them?)"
         if self._config.aer is None:
             return "sysfs has no aer_dev_* counters"
         return "the function has no AER capability"
@@ -282,7 +280,7 @@ def gigatransfers(text: str) -> float | None:
 
 
 def lanes(text: str) -> int | None:
-    """Returns the number of lanes; None for the numbers that mean unknown (0, 63 or 255)."""
+    """Returns the number of lanes; None unless PCIe has this width (0, 63 and 255 mean unknown)."""
     return int(text) if re.fullmatch("[0-9]{1,3}", text) and int(text) in WIDTHS else None
 
 

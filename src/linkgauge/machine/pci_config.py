@@ -40,9 +40,9 @@ VIRTUAL = "this is a virtual function: only its physical function, not visible h
 
 
 class Config(PciFunction, frozen=True, kw_only=True):
-    """A PCI function as its configuration space shows it. `why` says why fields are None.
-    `why_extended` says why `acs` or `aer` is None. If `why_extended` is None, `acs` None or `aer`
-    False means that the capability is absent."""
+    """A PCI function as its configuration space shows it. `why` says why fields are None, and
+    `why_extended` says it for `acs` and `aer`. If `why_extended` is None, an `acs` that is None or
+    an `aer` that is False means that the function lacks the capability."""
 
     address: str = ""
     aer: bool | None = None
@@ -155,14 +155,14 @@ def _express(space: _Space, at: int, header: Config) -> Config:
 
 
 def _is_virtual(control: int | None, status: int | None) -> bool:
-    """Whether packet sizes, link speed and width are 0: a virtual function (9.3.5.4, 9.3.5.8)."""
+    """Whether packet sizes, link speed and width read as 0, as in virtual functions (9.3.5)."""
     return (
         control is not None and not control & 0x70E0 and status is not None and not status & 0x3FF
     )
 
 
 def _link(space: _Space, at: int, *, second: bool) -> PciLink:
-    """Reads the link. With `second`, the capability has the registers that version 2 added."""
+    """Reads the link. `second` is true if the capability has the registers of its version 2."""
     capable, status = space.word(at + 0x0C, 4), space.word(at + 0x12)
     speeds = space.word(at + 0x2C, 4) if second else None
     target = space.word(at + 0x30) if second else None
@@ -198,7 +198,7 @@ def _size(register: int) -> int | None:
 
 
 def _extended(space: _Space) -> tuple[tuple[str, ...] | None, bool | None, str | None]:
-    """Returns the ACS redirections, whether there is AER, and why one of these is unknown."""
+    """Returns the ACS redirections, whether the function has AER, and why either is unknown."""
     places, why = _extended_places(space)
     aer = True if _AER in places else None if why else False
     if _ACS not in places:

@@ -1,4 +1,4 @@
-"""The folders in which Python looks for packages. Imports nothing that a plug-in could shadow."""
+"""The folders in which Python looks for packages. Plug-ins cannot shadow what this file imports."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ _LAST: list[str] = []
 
 
 def plugins_last() -> None:
-    """Moves plug-ins' folders of PYTHONPATH to the end of `sys.path`, so that their modules do not
-    shadow other modules."""
+    """Moves plug-ins' folders of PYTHONPATH to the end of `sys.path`, where they shadow nothing."""
     for named in filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)):
         folder = os.path.abspath(named)  # noqa: PTH100  # as Python makes it, links included
         holds = any(entry_points(Path(folder))) and not Path(folder, "linkgauge").is_dir()

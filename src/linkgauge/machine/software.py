@@ -1,5 +1,5 @@
-"""Reads versions of drivers' software, and which CPUs handle interrupts. A capture keeps all names
-of a listed folder, so folders with private names are never listed here."""
+"""Reads the versions of kernel modules and libraries, and which CPUs handle interrupts. A capture
+keeps all names in a folder that is listed, so this file lists no folders with private names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Collects the output of vendors' tools, and writes files that show people the topology."""
+"""Runs tools such as nvidia-smi, and makes a run's files that describe the machine's topology."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class Root(ABC):
 
     @abstractmethod
     def exists(self, real: str) -> bool:
-        """Whether a file, a folder or a link has this path. No folder above it may be a link."""
+        """Whether there is a file or a folder at a path that contains no links."""
 
     @abstractmethod
     def is_folder(self, path: str) -> bool: ...
@@ -168,7 +168,7 @@ class Captured(Root):
         links: Mapping[str, str] | None = None,
         empty: Iterable[str] = (),
     ) -> None:
-        """`links` maps symbolic links to their targets. `empty` are folders without files."""
+        """Takes symbolic `links` with their targets, and folders that may be `empty`."""
         self.files = files
         self.links: Mapping[str, str] = links or {}
         folders: dict[str, dict[str, None]] = {path: {} for path in empty}
@@ -234,7 +234,7 @@ def parse_cpu_list(text: str) -> tuple[int, ...]:
 
 
 def parse_cpu_mask(text: str) -> tuple[int, ...]:
-    """Returns the CPUs of a kernel's mask, as `0000,00000011`: its last part has CPUs 0 to 31."""
+    """Returns the CPUs in a kernel's mask, `0000,00000011`. The last group is for CPUs 0 to 31."""
     groups = text.strip().split(",")
     if len(groups) > 1 << 11 or not all(re.fullmatch(r"[0-9a-fA-F]{1,8}", one) for one in groups):
         return ()
@@ -254,7 +254,7 @@ def ranges(numbers: Iterable[int]) -> str:
 
 
 def parse_meminfo(text: str) -> dict[str, int]:
-    """Returns the values of /proc/meminfo, or of a NUMA node's meminfo, in bytes."""
+    """Returns the values of /proc/meminfo, or of a NUMA node's meminfo: bytes, or page counts."""
     found: dict[str, int] = {}
     for line in text.splitlines():
         name, _, rest = line.partition(":")

@@ -101,7 +101,7 @@ def _windows(root: Root, folder: str) -> Iterator[tuple[int, int, int]]:
 
 
 def _signs(root: Root) -> Iterator[str]:
-    """Yields the facts that systemd-detect-virt checks to detect a hypervisor."""
+    """Yields sentences on what systemd-detect-virt checks to detect a hypervisor."""
     flags = labelled(root.text("proc/cpuinfo") or "", "flags")
     if flags:
         has = "has" if "hypervisor" in flags.split() else "has no"
@@ -164,6 +164,6 @@ def _running(root: Root, scope: str, name: str) -> RunningDomain:
 
 
 def _set(root: Root, group: str, what: str) -> tuple[int, ...] | None:
-    """Returns a control group's CPUs or nodes, which it may inherit; None if unknown."""
+    """Returns a control group's own or inherited CPUs (`cpus`) or nodes (`mems`), or None."""
     places = (f"{group}/cpuset.{what}{end}" for end in (".effective", ""))
     return root.cpu_list(*places) or None

@@ -15,7 +15,7 @@ _S = TypeVar("_S", bound=Struct)
 
 
 def by_name(kind: type[_S], /, *sources: Struct | None, **more: Any) -> _S:
-    """Makes a struct of type `kind`. A field is from `more`, or from the first source with it."""
+    """Makes a struct of type `kind`. Each field is from `more`, or the first source that has it."""
     names, fields = _shared(kind, tuple(more), *map(type, sources))
     values = list[Any]()
     for at, fields_of in fields:

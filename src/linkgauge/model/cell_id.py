@@ -101,8 +101,8 @@ def cell_id(table: _OfTable, cell: _AtPlace) -> CellId:
 
 
 def ends_of(cell: Placed) -> str:
-    """Returns the memories that a cell's transfers have in common (`host:0 -> cuda:3`, `others ->
-    cuda:3`), or else the cell's row and column."""
+    """Returns where a cell's bytes come from and go to, as `host:0 -> cuda:3`, or `others ->
+    cuda:3` if they have several sources; if neither end is shared, the cell's row and column."""
     of = cell.transfers[:1] if cell.report.is_first else cell.transfers
     ways = dict.fromkeys(map(attrgetter("way"), of))
     sources, destinations = map(set, zip(*ways, strict=True)) if ways else (set(), set())

@@ -25,12 +25,12 @@ class Shared:
 
 
 def numbering() -> defaultdict[Hashable, int]:
-    """Returns a mapping that numbers names from 0 on, as they are first looked up."""
+    """Returns a mapping that gives each name a number, from 0 on, when it is first looked up."""
     return defaultdict(count().__next__)
 
 
 def sharing_first(names: Sequence[Collection[Hashable]]) -> list[int]:
-    """Returns indices of items: the first, then items that share names with it, then the rest."""
+    """Returns indices of `names`. Collections that share a name with the first one come first."""
     first = frozenset(names[0])
     return sorted(range(len(names)), key=lambda at: first.isdisjoint(names[at]))
 

@@ -18,8 +18,8 @@ Known = dict[tuple[object, ...], Any]
 
 
 def joined(values: Sequence[_S], known: Known | None = None) -> _S:
-    """Joins structs of one type into one struct. `known` is a cache of joined fields by the `id` of
-    their values, so the values must live as long as `known`."""
+    """Joins structs of one type into one struct; fields without a rule are from the first. `known`
+    is a cache by the `id` of values, so the values must live as long as `known`."""
     known = {} if known is None else known
     rules, fields_of = _rules(type(values[0]))
     found = {}

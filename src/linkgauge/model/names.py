@@ -26,7 +26,7 @@ def hint(name: str, known: Iterable[str], otherwise: str | None = None) -> str:
     near = difflib.get_close_matches(_plain(name), written, n=1)
     if near:
         return f", did you mean {written[near[0]]!r}?"
-    return f": there are {', '.join(written.values())}" if otherwise is None else otherwise
+    return f": give one of {', '.join(written.values())}" if otherwise is None else otherwise
 
 
 def _plain(name: str) -> str:

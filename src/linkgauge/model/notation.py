@@ -207,7 +207,7 @@ class _TransferParser(Cursor):
             kind = self.name(f"a kind of memory ({', '.join(HOST_KINDS)})")
             if not place.is_host or kind not in HOST_KINDS:
                 known = ", ".join(f"host:N/{name}" for name in HOST_KINDS)
-                raise NotationError(f"unknown kind of memory: there are {known}", self.text, at)
+                raise NotationError(f"unknown kind of memory: give one of {known}", self.text, at)
             place = Memory(place.space, place.index, kind)
         return self.ranked(place)
 
@@ -226,7 +226,7 @@ class _TransferParser(Cursor):
             start = self.at
             name = self.name(_AN_ENGINE)
         if name not in _KINDS:
-            problem = f"unknown engine {name!r}: there are {', '.join(_KINDS)}"
+            problem = f"unknown engine {name!r}: give one of {', '.join(_KINDS)}"
             raise NotationError(problem, self.text, start)
         of_node = DEVICE_ENGINES if owner.is_device else HOST_ENGINES
         if name not in (NIC_ENGINES if owner.is_nic else of_node):

@@ -21,8 +21,8 @@ _PLAIN = bytes(range(0x7F))
 
 
 def printable(text: str, keep: str = "") -> str:
-    """Puts `MARK` in place of characters that control a terminal (except `keep`), and of the first
-    character of a CI system's command."""
+    """Returns `text` with `MARK` in place of each character that is not printable (except those in
+    `keep`), and in place of the first character of a CI system's command."""
     if not text.isprintable():
         hidden = [ord(c) for c in set(text).difference(keep) if not c.isprintable()]
         text = text.translate(dict.fromkeys(hidden, MARK))
@@ -32,7 +32,7 @@ def printable(text: str, keep: str = "") -> str:
 
 
 class BriefRepr:
-    """A struct whose `repr` is one short line that shows only the lengths of long collections."""
+    """A base of structs: their `repr` is one short line, with the lengths of long collections."""
 
     __slots__ = ()
     __struct_fields__: ClassVar[tuple[str, ...]]

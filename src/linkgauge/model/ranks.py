@@ -193,7 +193,7 @@ def usual_nic(rank: Rank, able: Collection[int], node: int) -> int | None:
 
 
 def nearest_nic(rank: Rank, able: Collection[int], node: int) -> int | None:
-    """Returns the interface with the fewest PCI hops to the rank's GPU; None if `able` is empty."""
+    """Returns the index of the interface with the fewest PCI hops to the rank's GPU, or None."""
 
     def distance(at: int) -> tuple[float, bool]:
         nic = rank.nics[at]

@@ -145,7 +145,7 @@ class Transfer:
 
     @property
     def way(self) -> tuple[str, str]:
-        """The places that bytes come from and go to; the engine's owner replaces a null end."""
+        """The names of source and destination; the engine's owner replaces a null memory."""
         owner = self.engine.owner.place
         source = owner if self.source.is_null else self.source
         destination = owner if self.destination.is_null else self.destination
@@ -286,8 +286,8 @@ class Cell(Placed, frozen=True, gc=False, kw_only=True):
         return PRODUCT_SAMPLES if on_device else HOST_PRODUCT_SAMPLES
 
     def counted(self, size: int) -> list[int]:
-        """Returns the bytes of one loop that count for the figure, for each transfer. A broadcast's
-        bytes count once; an operation on arrays counts each of its arrays."""
+        """Returns for each transfer the bytes of one loop that count for the figure. A broadcast's
+        bytes count once, and an operation on arrays counts the bytes of each array."""
         times = self.does.counted_arrays
         counted = [transfer.counted(size, self.report) * times for transfer in self.transfers]
         if self.does.from_one:

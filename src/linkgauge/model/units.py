@@ -15,7 +15,7 @@ Better = Literal["higher", "lower"]
 
 
 class Unit(msgspec.Struct, frozen=True):
-    """A unit. Figures are shown divided by `scale`, with `shown` in place of `symbol`."""
+    """A unit. Files have figures in `symbol`; people see them divided by `scale`, in `shown`."""
 
     symbol: str
     shown: str
@@ -211,7 +211,7 @@ def parse_duration(text: str, what: str) -> float:
         raise InputError(f"{what} {text!r} is not understood: write 30s, 10m, 8h or 1h30m")
     seconds = sum(float(number) * _SECONDS[unit] for number, unit in _PART.findall(stripped))
     if not 0 < seconds <= LONGEST:
-        raise InputError(f"{what} {text!r}: give more than nothing, and at most ten years")
+        raise InputError(f"{what} {text!r}: give more than 0, and at most ten years")
     return seconds
 
 

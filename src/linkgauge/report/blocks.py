@@ -62,8 +62,8 @@ class Prose(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """A finding. `said` and `last` are named lines above and below the steps that fix it. `do` is
-    the heading of the steps."""
+    """A finding, or the verdict (`first`). `said` and `last` are named lines above and below the
+    steps that fix it, and `do` is the heading of the steps."""
 
     severity: str
     tone: Tone
@@ -77,11 +77,13 @@ class Problem(NamedTuple):
 
 
 class Tile(NamedTuple):
-    """A number and its name. A tile without a name is a mark, such as SIMULATED."""
+    """A number and its name. A tile without a name is a mark, such as SIMULATED. One that is
+    `separate` counts something else than the tiles before it."""
 
     number: str
     name: str
     tone: Tone = ""
+    separate: bool = False
 
 
 class Tiles(NamedTuple):
@@ -94,6 +96,8 @@ class Tiles(NamedTuple):
         spans = [Span(f"{self.of}: ", "strong")] if self.of else []
         for number, tile in enumerate(self.tiles):
             joint = " " if not tile.name else ": " if number == 1 and not self.of else ", "
+            is_first = tile.separate and not self.tiles[number - 1].separate
+            joint = "; " if is_first and number > 1 else joint
             text = f"{tile.number} {tile.name}".rstrip()
             spans += [Span(joint if number else ""), Span(text, tile.tone)]
         return line(*spans)
@@ -192,8 +196,8 @@ class ChartFigure(NamedTuple):
 
 
 class DrawnPart(NamedTuple):
-    """A part in a machine's picture. `above` is the name of the next part towards the host. `level`
-    is a switch's number of steps from the devices of its fabric, and 0 for all other parts."""
+    """A part in a machine's picture. `above` is the next part towards the host, `word` a check that
+    failed, `level` a switch's number of steps from the devices of its fabric (else 0)."""
 
     name: str
     label: str

@@ -32,7 +32,7 @@ Curves = dict[str, dict[int, float]]
 
 
 def curves_of(results: Iterable[Result]) -> Curves:
-    """Returns curves by name, then size. Of several figures for a size, the last one counts."""
+    """Returns each curve's figures by size. Of several figures for a size, the last one counts."""
     return tabled(
         (name, size, figure)
         for result, cell in cells_of(results)
@@ -56,7 +56,7 @@ def extremes(curves: Mapping[str, Mapping[At, float]]) -> dict[str, dict[At, flo
 def chart(
     title: str, curves: Curves, unit: Unit, define: Callable[..., Spec], x: str = ""
 ) -> ChartFigure:
-    """Makes a chart with `define(y=title)`. If `x` is empty, the horizontal axis shows sizes."""
+    """Makes a chart with `define(y=axis title)`. If `x` is empty, the other axis shows sizes."""
     rows = [
         {
             "x": at, "y": float(f"{value / unit.scale:.5g}"), "series": label(name),

@@ -49,7 +49,7 @@ def judged_document(
     findings: Sequence[Finding],
     undetectable: Sequence[Undetectable] = (),
 ) -> str:
-    """Returns a JSON document with the verdict and the findings added."""
+    """Returns a document as JSON, with verdict, exit code and findings added."""
     known = msgspec.structs.asdict(value) if isinstance(value, msgspec.Struct) else dict(value)
     first = {"schema": known.pop("schema"), "verdict": verdict, "exit_code": code}
     more = {"undetectable": undetectable} if undetectable else {}
@@ -102,7 +102,7 @@ def _numbered(form: Callable[[int], str], samples: Sequence[float]) -> str:
 
 
 def sample_pieces(one: OneRun) -> Iterator[bytes]:
-    """Yields the samples as CSV, from their file if it was just written. Raises ResultsError."""
+    """Yields the samples as CSV, from samples.csv if it was just written. Raises ResultsError."""
     if not one.is_written or one.folder is None:
         yield from sample_lines(one.run)
         return
@@ -140,7 +140,7 @@ def write_run(folder: Path, run: Run) -> Path:
 
 
 def resumable(error: ResultsError, folder: Path | None) -> ResultsError:
-    """Adds to an error the command that resumes the run or, if several ranks ran it, shows it."""
+    """Returns the error with the command that resumes the run or, if of several ranks, shows it."""
     try:
         by_ranks = folder is not None and bool(read_opening(folder).machine.ranks)
     except (OSError, InputError):

@@ -106,7 +106,7 @@ def formats() -> dict[str, Format]:
         Format("markdown", "A table in Markdown."),
         Format("junit", "JUnit XML: a test case for each cell."),
         Format("sarif", "SARIF 2.1.0: the findings, for code scanning and editors."),
-        Format("hwloc", "hwloc's topology file, with what was measured of host memory."),
+        Format("hwloc", "hwloc's topology XML, with the measured figures of host memory."),
         Format("parquet", "A Parquet file, which needs -o."),
         Format("yaml", "Write hardware.yml to stdout."),
     )

@@ -41,7 +41,7 @@ def has_figures(result: Result) -> bool:
 
 
 def together(results: Sequence[Result], large: Large) -> Iterator[tuple[Form, Sequence[Result]]]:
-    """Yields each table's form and results, such as the results of a benchmark at all sizes."""
+    """Groups results that share a table. Yields each table's form and its results, in order."""
     shown = filter(has_figures, results)
     by_benchmark = grouped(((one.benchmark, one.backend), one) for one in shown)
     found: list[tuple[tuple[Form, Hashable], Sequence[Result]]] = []
@@ -89,7 +89,7 @@ def is_uniform(result: Result) -> bool:
 
 
 def is_large(result: Result) -> bool:
-    """Whether a matrix has more than `MOST_COLUMNS` rows or columns."""
+    """Whether a matrix of pairs, or a list, has more than `MOST_COLUMNS` rows or columns."""
     rows, columns = rows_of(result), columns_of(result)
     if not result.sweep or len(columns) == 1 or set(rows) & set(columns):
         return max(len(rows), len(columns)) > MOST_COLUMNS
@@ -105,7 +105,7 @@ def columns_of(result: Result) -> tuple[str, ...]:
 
 
 def meaning_of(title: str) -> str:
-    """Returns what a matrix's columns are: `device`, `memory of node`, `by number of threads`."""
+    """Returns what the columns are, from a benchmark's title: `device`, `by number of threads`."""
     found = re.search(r"\(row\)\s*(?:,|->|<->|<-)?\s*([^()]*)\(column\)", title)
     found = found or re.search(r"(\w+)\(column\)", title)
     return found[1] if found else ""
@@ -154,7 +154,7 @@ def shade(
     ends: Ends | None = None,
     text: str | None = None,
 ) -> Shade | None:
-    """Returns how a cell looks. Figures without a verdict are shaded between two `ends`."""
+    """Returns how a cell looks. Figures without a verdict are shaded between `ends` (low, high)."""
     if cell is None:
         return None
     if text is None and cell.headline is not None:

@@ -29,9 +29,9 @@ Since = Callable[[Run], tuple[Run, str | None]]
 
 
 class Display(msgspec.Struct, frozen=True):
-    """How to judge and show a run. Cells beyond one of `limits` fail, and cells to which
-    `objection` returns a reason. `matrix` shows all details, `whole` shows every figure, `page`
-    writes a report next to the results."""
+    """How to judge and show a run. A cell fails if it is beyond one of `limits`, or if `objection`
+    returns a reason for it. `matrix` shows all details, `whole` shows every figure, `page` writes a
+    report next to the results."""
 
     format: Format
     utilization: bool = False
@@ -60,15 +60,15 @@ class Display(msgspec.Struct, frozen=True):
 
 
 class Kept(OneRun, frozen=True):
-    """A judged run. `problem` is why it was not stored. `since` says how earlier runs differ."""
+    """A judged run. `problem` is why it was not stored. `since` compares it with earlier runs."""
 
     problem: ResultsError | None = None
     since: str | None = None
 
 
 class Keeper:
-    """Judges and stores runs. `since` compares a run with earlier runs. `remember` is called for
-    each stored run."""
+    """Judges and stores runs. `since` adds the comparison with earlier runs, and `remember` is
+    called for each stored run."""
 
     def __init__(
         self, display: Display, remember: Remember | None = None, since: Since | None = None

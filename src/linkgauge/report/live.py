@@ -120,7 +120,7 @@ class LiveReport(Observer):
         self._errors.print(line)
 
     def conclude(self, run: Run, folder: Path | None) -> int:
-        """Stores the run, shows it even if a file cannot be written, and returns the exit code."""
+        """Stores and shows the run. Returns the exit code. Raises ResultsError if storing fails."""
         with self._ending.concluding(), ExitStack() as held:
             self._bar.close()
             page = None

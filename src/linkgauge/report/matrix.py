@@ -91,7 +91,7 @@ def shown(value: float, unit: str) -> str:
 
 
 def brief(value: float, unit: str) -> str:
-    """Formats a figure without its unit, with four digits or, below 1, three."""
+    """Formats a figure without its unit: three or four digits, or all those before the point."""
     scaled = value / unit_of(unit).scale
     for least, decimals in ((999.95, 0), (99.995, 1), (1, 2)):
         if abs(scaled) >= least:
@@ -165,7 +165,7 @@ def load(cell: CellResult) -> float | None:
 
 
 def _own(result: Result) -> Iterator[Matrix]:
-    """Yields matrices of rates inside a single cell: of its transfers, or of its devices."""
+    """Yields the rates of a single cell's transfers or devices, as a matrix."""
     if result.sweep or result.cells[0].report is not Report.TOTAL:
         return
     (cell,), unit = result.cells, unit_of(result.unit)

@@ -42,7 +42,7 @@ def progress_bar(console: Console) -> Progress:
 
 
 def time_left(task: Task) -> str:
-    """Formats the time left, by the mean time of all repetitions so far and by the time budget."""
+    """Formats the time left: by the mean time of a repetition, but not beyond the time budget."""
     limits = []
     if task.completed and task.elapsed is not None and task.remaining is not None:
         limits.append(task.elapsed / task.completed * task.remaining)

@@ -112,7 +112,7 @@ def _is_measured(run: Run) -> bool:
 
 def fleets_in(paths: Sequence[Path], say: Callable[[str], object]) -> list[Fleet]:
     """Returns a fleet for each accelerator: the last run of each host and label. Returns [] if a
-    path is a run, if nodes are too few, or if runs differ in settings or have profile vm."""
+    path is a run, if all fleets are too small, or if runs differ in settings or have profile vm."""
     if any(map(is_run, paths)):
         return []
     ways = set()
@@ -221,7 +221,7 @@ def _parts(made: Iterable[tuple[Section, Iterable[Block]]]) -> tuple[ShownSectio
 
 
 def kept_at(path: Path) -> tuple[Document, Any] | None:
-    """Returns a stored document, or None for a run. Raises InputError if it is damaged."""
+    """Returns a stored document's kind and value; None for a run. Raises InputError if damaged."""
     if path.is_dir() and is_run(path):
         return None
     for name, place in registry.named("kept").items():

@@ -61,7 +61,7 @@ def ends_of_sizes(sizes: Iterable[int | None]) -> str:
 
 
 def names_of(results: Sequence[Result]) -> list[str]:
-    """Returns a name for each result. Equal names are followed by the result's row or a number."""
+    """Returns a name for each result. Adds the result's row or a number if names would be equal."""
     equivalent = [(one.benchmark, one.backend, sizes_of(one)) for one in results]
     rows = [frozenset(cell.row for cell in one.cells) for one in results]
     counts, named = Counter(equivalent), Counter(zip(equivalent, rows, strict=True))
@@ -115,7 +115,7 @@ def least_share(values: Iterable[float | None]) -> Entry:
 
 
 def verdict(results: Sequence[Result], cells: Sequence[CellResult]) -> Entry:
-    """Returns the verdict on cells, with a sign if some differ much from similar cells."""
+    """Returns the verdict on cells, and ▽ or △ if ok or unjudged ones are far from similar ones."""
     word = word_of(results, cells) or Word("not judged", "not judged")
     unsaid = (cell for cell in cells if cell.verdict in ("ok", "not judged"))
     signs = "".join(sorted(set(map(peers_sign, unsaid))))
@@ -210,13 +210,14 @@ class Family(NamedTuple):
 
     @property
     def is_range(self) -> bool:
-        """Whether to show only a range of figures, and not a figure for each engine."""
+        """Whether to show the family's figures as one range, not as a figure for each engine."""
         equivalent = len(self.results) == 1 or tuple(self.words) == _ENGINES
         return not equivalent or any(one.sweep or one.levels for one in self.results)
 
 
 def families_of(results: Sequence[Result], *, folded: bool = True) -> Iterator[Family]:
-    """Yields families of results that share a line. If not `folded`, each benchmark is a family."""
+    """Yields results that share a line: those of a benchmark or, if `folded`, of benchmarks whose
+    names differ only in the engine or kernel."""
     by_name = grouped(((one.benchmark, one.backend), one) for one in results)
     found = grouped(
         ((first.benchmark if others or not folded else "", _framed(first.benchmark)[0],

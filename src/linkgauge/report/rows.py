@@ -1,4 +1,4 @@
-"""A judged run, and its raw samples as rows of a table."""
+"""Joins a run with its verdict, and yields its raw samples as rows of a table."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ class SampleRow(msgspec.Struct, frozen=True, gc=False):
 
 
 class OneRun(msgspec.Struct, frozen=True):
-    """A run with its verdict. `is_small` is true if the run's page must be small. `is_written` is
-    true if the files in `folder` have just been written from `run`."""
+    """A run with its verdict. `is_small` is true if the run's page is limited in size, for sharing.
+    `is_written` is true if the files in `folder` have just been written from `run`."""
 
     run: Run
     outcome: Outcome

@@ -72,8 +72,6 @@ def since(run: Run) -> tuple[Run, str | None]:
 
 
 class _Begun(NamedTuple):
-    """A run that begins now."""
-
     id: str
     started: str
     machine: Machine
@@ -98,8 +96,8 @@ def usual_seconds(plan: Plan, machine: Machine, settings: Settings) -> float | N
 def history_of(
     first: Sequence[RunFigures], used: Sequence[RunFigures], say: Say = to_stderr
 ) -> list[RunFigures]:
-    """Returns earlier runs of the same machine, state and settings, the oldest first, without the
-    runs in `used`. `say` gets the reason if the history cannot be read."""
+    """Returns earlier runs with the machine, state and settings of `first`, oldest first, without
+    the runs in `used`. `say` gets the reason if the history cannot be read."""
     found = list(_of_folders(RESULTS, {(label_name(run.label), run.id) for run in used}))
     try:
         found += _of_history(first, {cell.benchmark for run in used for cell in run.cells})

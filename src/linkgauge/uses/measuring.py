@@ -29,7 +29,7 @@ _T = TypeVar("_T")
 def keeper_of(
     display: Display, kind: type[Keeper] = Keeper, remember: Remember | None = None
 ) -> Keeper:
-    """Returns a Keeper, which compares runs with earlier ones unless the history is off."""
+    """Returns a Keeper of runs, which compares them with earlier ones unless the history is off."""
     if is_off():
         return kind(display, remember)
     from linkgauge.history import keeping
@@ -41,10 +41,10 @@ def keeper_of(
 
 @contextmanager
 def opened_by_launch(request: RunRequest, first: WorkerProcess | None = None) -> Iterator[Session]:
-    """Opens a session of this process or, for benchmarks that need several processes, of all ranks
-    that a launcher (mpiexec, mpirun, srun) started. Only rank 0 gets the session; the other ranks
-    take part and end with SystemExit. Raises InputError if the request does not fit the launch, and
-    RankLost if a rank is lost."""
+    """Opens a session of this process, with its running worker `first`, or for work by several
+    processes, of all ranks that a launcher (mpiexec, mpirun, srun) started. Only rank 0
+    gets the session; the other ranks take part and end with SystemExit. Raises InputError if the
+    request does not fit the launch, and RankLost if a rank is lost."""
     launch = launched()
     if launch.size == 1 or not request.what.is_across_ranks:
         with opened(request, first) as session:

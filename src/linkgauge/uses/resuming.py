@@ -18,8 +18,9 @@ from .measuring import keeper_of, measured, stoppable
 def resume(
     folder: Path, given: dict[str, str], command: tuple[str, ...], display: Display, *, wait: bool
 ) -> int:
-    """Continues a run, and returns the exit code. `given` are the typed options, and `command` is
-    the whole command line. Raises InputError for several processes or if `folder` has no run."""
+    """Continues a run, and returns the exit code. `given` has the typed options, `command` the
+    whole command line. If `wait`, waits for other runs that use the devices. Raises InputError for
+    several processes or if `folder` has no run."""
     if launched().size > 1:
         raise InputError(of_ranks(folder))
     if not (folder / JOURNAL_FILE).exists():

@@ -58,7 +58,7 @@ def _figures_of(path: Path, _changed: tuple[int, int] | None) -> tuple[RunFigure
 
 def runs_of(asked: Path | None, say: Say = to_stderr) -> list[tuple[Path | None, Run]]:
     """Returns the run at a path, or the runs in a folder except those made by `--rerun`. `say` gets
-    a line on each unreadable or profiled run. Raises InputError if no run is left."""
+    a line on each unusable run of a folder. Raises InputError if no usable run is left."""
     path = find_run(asked, command="gate --baseline REF --current", say=say)
     if is_run(path):
         run = read_run(path)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def create(engines: EngineSettings, host: Host) -> Backend:
-    """Opens the backend. Raises Unsupported if there is no driver or no device."""
+    """Opens the backend. Raises Unsupported if there is no usable driver or device."""
     driver = open_driver()
     from .backend import CudaBackend  # takes 50 ms, which a machine without a GPU need not
 
@@ -21,7 +21,7 @@ def create(engines: EngineSettings, host: Host) -> Backend:
 
 
 def glance(engines: EngineSettings, _host: Host) -> Glance | None:
-    """Lists GPUs by NVML; None if NVML cannot. Raises Unsupported without driver or bindings."""
+    """Lists GPUs by NVML, or returns None. Raises Unsupported without driver or bindings."""
     find_driver()
     from .nvml.cards import glance as of_cards
 

@@ -39,8 +39,8 @@ _BEYOND = 4
 def array_work(
     device: CudaDevice, copy: Copy, array: ArrayWork, settings: CopySettings
 ) -> StreamWork:
-    """Returns the work of an operation on arrays. Raises Unsupported if a kernel reads two arrays
-    whose size is no multiple of 16 bytes."""
+    """Returns an operation on arrays as work for a stream. Raises Unsupported if a kernel reads two
+    arrays whose size is no multiple of 16 bytes."""
     source, destination = _address(copy.source), _address(copy.destination)
     if settings.kernel == "bulk":
         kernel = copy_launch(device, Span(destination, source, copy.size), settings)

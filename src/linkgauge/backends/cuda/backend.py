@@ -167,7 +167,6 @@ class CudaBackend(Filling[CudaBuffer]):
         return tuple(remarks)
 
     def reach(self, memory: Memory, engine: Engine) -> object:
-        """Returns a key. Engines with equal keys share buffers."""
         if engine.kind == ENGINE:
             return memory, ENGINE
         # A managed buffer belongs to one device.

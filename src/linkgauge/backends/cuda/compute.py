@@ -28,7 +28,7 @@ multiprocessors together make this number of accesses."""
 
 
 class ComputeWork:
-    """A computing kernel. One launch does all loops; `rounds` is the amount of work in a loop."""
+    """A kernel that computes in registers. One launch does all loops, of `rounds` rounds each."""
 
     def __init__(self, device: CudaDevice, made: ExitStack) -> None:
         self.rounds = 1.0
@@ -67,7 +67,7 @@ def concurrent(
 def chase(
     driver: Driver, device: CudaDevice, ring: CudaBuffer, size: int, *, bulk: bool
 ) -> CudaGroup:
-    """Returns a pointer chase by one multiprocessor after another, with bulk copies if `bulk`."""
+    """Returns a chase through `ring` by each multiprocessor in turn, with bulk copies if `bulk`."""
     count = max(1, size // _STRIDE)
     run(ring.home, link_launch(ring.home, ring.address, count, _STRIDE))
     each = max(1, _ACCESSES // device.multiprocessors)

@@ -104,7 +104,8 @@ class BlasHandle:
         self._library.call("cublasSetWorkspace_v2", self._handle, self._workspace, WORKSPACE)
 
     def multiply(self, order: int, a: int, b: int, product: int, number: int, compute: int) -> None:
-        """Computes A · B as (Bᵀ · Aᵀ)ᵀ, because cuBLAS takes row-major matrices as transposes."""
+        """Computes A · B for matrices of `order` rows at `a` and `b`, as (Bᵀ · Aᵀ)ᵀ: cuBLAS takes
+        row-major matrices as transposes. `number` and `compute` are its codes of number types."""
         shape = (_NO_TRANSPOSE, _NO_TRANSPOSE, order, order, order)
         self._library.call(
             "cublasGemmEx", self._handle, *shape,

@@ -181,8 +181,8 @@ class CudaDevice:
 class KernelLaunch:
     """A kernel with its launch settings. `name` is a file and a function in it, such as
     `stream.read`. `grid` is the number of blocks, and of threads in each block. `shared` is shared
-    memory in bytes. An argument is a 64-bit integer, a ctypes value or None. Each launch reads the
-    ctypes values anew, and replaces None by the value of `varying`."""
+    memory in bytes. An argument is a 64-bit integer, a ctypes value, which each launch reads anew,
+    or None, which stands for the attribute `varying`."""
 
     def __init__(
         self,

@@ -122,7 +122,7 @@ def find_driver() -> None:
 
 
 def open_driver() -> Driver:
-    """Opens the CUDA driver. Raises Unsupported if there is no driver or no device."""
+    """Opens the CUDA driver. Raises Unsupported if there is no usable driver or device."""
     find_driver()
     try:
         bindings = import_module(_BINDINGS)

@@ -52,9 +52,9 @@ class FlagKernel:
 
 
 class FlagGroup(Gated):
-    """A ping-pong of a flag between two kernels. The kernel `begins` starts the round trips, times
-    them, and stores the times at the address `report`. If one of the kernels runs in another
-    process, it is None here, and `clear` sets this process's flag to 0."""
+    """A ping-pong of a flag between two kernels. `begins` sends the flag, `answers` sends it back,
+    and `begins` stores the times of the round trips at the address `report`. A kernel that runs in
+    another process is None here; `clear` then sets this process's flag to 0."""
 
     most_loops = MOST
     policy = single_iterations(2)

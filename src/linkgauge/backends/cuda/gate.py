@@ -26,7 +26,7 @@ class StartGate:
         }
 
     def enqueue(self, device: CudaDevice, stream: Any, opened: int = 0) -> None:
-        """Enqueues a kernel that waits, then stores the time at address `opened` (0: nowhere)."""
+        """Enqueues a kernel that awaits the gate, then stores the time at `opened` (0: nowhere)."""
         launch = self._launches[device.index]
         launch.varying.value = opened
         launch.enqueue(stream)

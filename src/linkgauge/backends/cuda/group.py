@@ -1,6 +1,6 @@
 """Runs copies and kernels at the same time, and times them by events. A gate (start signal) holds
 all streams back until all work is enqueued. Then each stream warms up. The first stream records its
-start when all streams are warm. If `aligned` is false, it does so when it is warm itself, as in
+start when all streams are warm or, if `aligned` is false, when it is warm itself, as in
 nvbandwidth's doMemcpyCore. Every other stream waits for this event, and then records its start. At
 the end, the first stream waits for all streams and records the group's end. A stream waits only for
 events that were enqueued earlier, so streams with the same hardware queue cannot deadlock."""
@@ -146,7 +146,7 @@ class CudaGroup(Gated):
         self.policy = SamplingPolicy(SAMPLE_SECONDS, least, batches, steady=steady)
 
     def arm(self, loops: int, batches: int = 1) -> None:
-        """Enqueues up to `most_loops` loops behind the closed gate. The rest follow later."""
+        """Enqueues up to `most_loops` loops behind the closed gate; `open` enqueues the rest."""
         super().arm(loops, batches)
         self._gate.shut()
         self._batch = 0
@@ -282,7 +282,7 @@ def streams_of(works: Sequence[StreamWork]) -> list[list[Any]]:
 
 
 def most_loops(works: Sequence[StreamWork]) -> int:
-    """Returns how many loops (besides warm-ups) fit behind the gate on each device, at least 1."""
+    """Returns how many loops (besides warm-ups) fit behind the gate on every device, at least 1."""
     return min(
         _loops_within(QUEUE, [work for work in works if work.device is device])
         for device in {id(work.device): work.device for work in works}.values()

@@ -136,7 +136,7 @@ def _need_bulk(device: CudaDevice) -> None:
 
 
 def read_launch(device: CudaDevice, source: int, size: int, checksum: int) -> KernelLaunch:
-    """Returns a launch that stores the xor of all 64-bit words at the address `checksum`."""
+    """Returns a launch that reads memory, and stores the xor of its 64-bit words at `checksum`."""
     arguments = source, size, LOOPS, checksum
     return KernelLaunch(device, "stream.read", _sweep(device, size), arguments)
 

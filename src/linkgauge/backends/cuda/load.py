@@ -106,8 +106,8 @@ class LoadedGroup:
         self._count = loops * batches
 
     def wait(self) -> Timing:
-        """Returns the times of the group. A load's time is the seconds that all loops would take at
-        the load's rate."""
+        """Returns the group's times and, for each load, the seconds that all loops would take at
+        the load's rate. Raises BackendError if a load ended too early."""
         begun: list[KernelLoad] = []
         begin = time.monotonic()
         try:

@@ -36,7 +36,7 @@ class Fabric(msgspec.Struct, frozen=True):
 
 
 class CudaBuffer(msgspec.Struct, eq=False):
-    """A buffer that the device `home` allocated. Host and devices use the same `address`."""
+    """A buffer at `address` that belongs to the device `home`. `release` frees it."""
 
     memory: Memory
     size: int

@@ -121,7 +121,7 @@ _GATE = 1
 
 
 class EnqueuingGroup(Gated):
-    """Times the call `named` of the driver. If `may_block`, the call may wait for the device."""
+    """Times the driver's call `named`. If `may_block`, the call may wait for the device."""
 
     most_loops = QUEUE - _GATE
     policy = SamplingPolicy(loops=1)
@@ -139,8 +139,8 @@ class EnqueuingGroup(Gated):
         self._seconds = 0.0
 
     def arm(self, loops: int, batches: int = 1) -> None:
-        """Makes the next calls wait for a start signal (a gate). Raises Unsupported if the queue
-        cannot hold them all."""
+        """Makes the device wait at a gate (start signal). Raises Unsupported if its queue cannot
+        hold all calls."""
         if loops * batches > self.most_loops:
             many, most = loops * batches, self.most_loops
             raise Unsupported(f"{many} calls do not fit behind a gate: give --loops {most}")

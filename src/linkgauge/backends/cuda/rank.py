@@ -83,7 +83,7 @@ class CudaRank(GpuOfRank):
         return export(own, self._machine, None if own.fabric is None else self._domain)
 
     def opened(self, buffer: Buffer | None) -> Buffer | None:
-        """Opens a buffer that belongs to another rank. The group of transfers closes it."""
+        """Returns the buffer. Opens another rank's buffer, which the group of transfers closes."""
         if buffer is not None and buffer.memory.rank != self.rank:
             theirs = spanned(buffer)
             theirs.here = theirs.here or open_handle(

@@ -52,8 +52,8 @@ class CopySettings(msgspec.Struct, frozen=True):
     of 64. `unroll` is the number of accesses that a thread has in flight (plain) or of chunks that
     are loaded ahead (bulk: 1 to 3). Only plain kernels use the next three settings. If `spread` is
     true, the accesses of a thread lie a grid's width apart, else a block's width. If `in_place` is
-    true, a kernel does all loops of a step before the next step. If `streaming` is true, data leave
-    the caches early. A copy engine's transfer is split over `streams` streams."""
+    true, a kernel does all loops of a part of the copy before the next part. If `streaming` is
+    true, data leave the caches early. A copy engine's transfer is split over `streams` streams."""
 
     kernel: Literal["plain", "bulk"] = "plain"
     blocks: Blocks | None = None
@@ -140,8 +140,8 @@ def tuned_notes(tuned: Mapping[str, CopySettings]) -> list[str]:
 def store_tuned(
     model: str, best: dict[str, CopySettings | None], folder: Path | None = None
 ) -> Path:
-    """Stores the settings in `best` by path. None deletes a path's settings; paths that `best`
-    lacks keep theirs. Raises OSError if the file cannot be written."""
+    """Stores the settings in `best`, by path, and returns the file. None deletes a path's settings;
+    paths that `best` lacks keep theirs. Raises OSError if the file cannot be written."""
     path = tuned_file(model, folder)
     known = load_tuned(model, folder) | best
     store(path, {name: settings for name, settings in known.items() if settings is not None})

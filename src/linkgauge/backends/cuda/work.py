@@ -199,7 +199,7 @@ def copying(device: CudaDevice, copy: Copy, span: Span, settings: CopySettings) 
 
 
 def kernel_copy(device: CudaDevice, copy: Copy, span: Span, settings: CopySettings) -> StreamWork:
-    """Returns a copy by a kernel. A tracked copy records its progress if one launch does all."""
+    """Returns a copy by a kernel. If one launch does all loops, a tracked copy records progress."""
     how = span, settings, copy.transfer.both_ways
     in_kernel = copy.size >= IN_KERNEL_LOOPS
     work = kernel_work(device, copy_launch(device, *how), in_kernel, warm_ups(copy))

@@ -45,7 +45,7 @@ class Communicators:
         return self._once("MPI_Comm_dup", root, self.world.Dup)
 
     def of_some(self, ranks: tuple[int, ...]) -> Any:
-        """Returns a communicator of the ranks that share a window of memory."""
+        """Returns a communicator of `ranks`. All of these ranks, and no others, must call this."""
         if len(ranks) == self.world.size:
             return self.world
         return self._once(

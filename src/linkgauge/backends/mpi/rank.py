@@ -44,7 +44,7 @@ _BY_PYTHON = "Python's time to call MPI is part of theirs"
 
 
 class MpiRank(HostRank, RankBackend):
-    """A rank's host memory. MPI need not move bytes outside this process's calls (MPI 4.1, 2.9)."""
+    """A rank's host memory. Others wait, as MPI may move bytes only in calls (MPI 4.1, 2.9)."""
 
     name = ACROSS_RANKS
     others_wait = True
@@ -100,7 +100,6 @@ class MpiRank(HostRank, RankBackend):
         return tuple(said)
 
     def reach(self, memory: Memory, engine: Engine) -> object:
-        """Returns a key. Engines with equal keys share buffers."""
         return memory, self.is_window(engine)  # only one-sided access needs a window
 
     def is_window(self, engine: Engine) -> bool:

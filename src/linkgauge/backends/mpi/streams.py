@@ -64,7 +64,7 @@ class StepStream:
 
 
 def run(mpi: Any, streams: Sequence[StepStream]) -> dict[int, float]:
-    """Carries out all streams. Returns when each timed copy ended, by the monotonic clock."""
+    """Carries out all streams. Returns each timed copy's end (monotonic clock), by its index."""
     requests: list[Any] = []
     owners: list[StepStream] = []
 

@@ -16,7 +16,7 @@ from .world import mpi_errors
 
 class Window(NamedTuple):
     """An MPI window of several ranks. `sizes` is the bytes of each rank's part; `base` is the
-    address of this rank's part. Only repetitions with the number `repetition` use the window."""
+    address of this rank's part. Only repetitions with this number, `repetition`, use the window."""
 
     handle: Any
     sizes: Mapping[int, int]
@@ -58,7 +58,7 @@ class WindowPart(ByThreads):
 
     @contextmanager
     def at(self) -> Iterator[int]:
-        """Yields the buffer's address."""
+        """Yields the buffer's address. Synchronizes the window before and after its use."""
         # Makes the window's private and public copy equal (MPI 4.1, 12.4: memory models).
         self._sync()
         yield self.address

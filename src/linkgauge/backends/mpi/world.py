@@ -58,7 +58,7 @@ mpi_errors = partial(errors_of, "mpi4py")
 
 
 def leave(launch: Launch) -> None:
-    """Finalizes MPI with all other ranks, if it was initialized. Raises BackendError."""
+    """Finalizes MPI with all other ranks, if it was initialized. May raise BackendError."""
     if world.cache_info().currsize:
         _call(world(launch), "MPI_Finalize")
 

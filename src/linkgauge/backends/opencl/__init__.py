@@ -104,7 +104,6 @@ class OpenCL(Holding["OpenCLBuffer"]):
         return (*remarks, f"pieces of {self._pieces.size} bytes over {streams} streams")
 
     def reach(self, memory: Memory, engine: Engine) -> object:
-        """Returns a key. Engines with equal keys share buffers."""
         return memory, engine.owner, engine.kind  # copies need mapped buffers, kernels unmapped
 
     def allocate(self, memory: Memory, size: int, engine: Engine) -> Buffer:

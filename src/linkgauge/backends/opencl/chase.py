@@ -1,4 +1,4 @@
-"""How one work-item follows pointers. The ring is checked first, the last address at the end."""
+"""How one work-item follows pointers. The ring is checked before, and the last address after it."""
 
 from __future__ import annotations
 

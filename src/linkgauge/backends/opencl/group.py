@@ -71,7 +71,7 @@ class Lane(msgspec.Struct, eq=False):
 
 
 def copy_lane(unit: OpenCLDevice, copy: Copy, pieces: Pieces | None, makes: Pattern | None) -> Lane:
-    """Returns the lane of a copy. `pieces` splits it. STREAM's operations write pattern `makes`."""
+    """Returns the lane of a copy, in `pieces` if given. STREAM's kernels write pattern `makes`."""
     queue = unit.profiled_queue()
     if copy.transfer.both_ways or len(copy.transfer.memories) < 2:
         pieces = None
@@ -129,8 +129,8 @@ def _kernel(
 
 
 class OpenCLGroup(Gated):
-    """Transfers whose first commands wait for the same event. The device's profiling events time
-    each transfer, from the start of its first command to the end of its last one."""
+    """Transfers that wait for one start signal: a user event in each context. Profiling events of
+    the device time a transfer, from its first command's start to its last command's end."""
 
     policy = SamplingPolicy()
     _gates: Sequence[cl.UserEvent] = ()

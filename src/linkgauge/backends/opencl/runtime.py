@@ -32,7 +32,7 @@ _NO_MEMORY_IF_ALLOCATING = {cl.status_code.OUT_OF_RESOURCES, cl.status_code.INVA
 
 @contextmanager
 def calling(call: str, allocating: int | None = None) -> Iterator[None]:
-    """Turns pyopencl's errors into linkgauge's. `allocating`: the bytes that a call allocates."""
+    """Turns pyopencl's errors into linkgauge's. `allocating` is the bytes that a call allocates."""
     try:
         yield
     except cl.Error as error:
@@ -42,7 +42,7 @@ def calling(call: str, allocating: int | None = None) -> Iterator[None]:
 
 
 def error_of(code: int, call: str, said: str = "{}", allocating: int | None = None) -> BackendError:
-    """Returns the exception for an error code: AllocationError, DeviceLost or else BackendError."""
+    """Returns AllocationError, DeviceLost or else BackendError. {} in `said` is the code's name."""
     name = said.format(status_name(code))
     if allocating is not None and code in _NO_MEMORY | _NO_MEMORY_IF_ALLOCATING:
         return AllocationError(call, f"{name} for {allocating} bytes")

@@ -99,7 +99,7 @@ class Touchable(Protocol):
     address: int
 
     def touched(self) -> None:
-        """Raises Unsupported if the buffer's new pages are not of its kind."""
+        """Raises Unsupported if the touched pages are not of the size that the kind should have."""
 
 
 class TouchGroup(Gated):

@@ -26,7 +26,7 @@ class RankShare(NamedTuple):
 
     @property
     def sends_at(self) -> int:
-        """The offset in bytes of the data to send in the buffer; 0 unless in place."""
+        """Where the data to send begins in the buffer, in bytes; 0 unless in place."""
         return self._after(self.counts.send_step)
 
     @property

@@ -29,8 +29,8 @@ def launched(rounds: float, loops: int) -> int:
 
 class OverlapGroup(Gated):
     """Times copies and a kernel. A sample runs `copies`, then the kernel (`computing`), then both
-    (`together`). The `seconds` of a Timing are those of the kernel and of each copy
-    alone, its `span` is the time of `together`."""
+    (`together`). In its Timing, `seconds` has the times of the kernel and of each copy, one without
+    the other; `span` is the time of `together`."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class OverlapGroup(Gated):
 
 
 def overlap(on: Offering, copies: Sequence[Copy], does: Operation) -> OverlapGroup:
-    """Returns a group of a kernel, which the first copy stands for, and of the other copies."""
+    """Returns a group of a kernel and copies. The first copy only names the kernel's device."""
     _check(copies)
     with ExitStack() as made:
         kernel, computing, copying, together = on.computing(copies, made)

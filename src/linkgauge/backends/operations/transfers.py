@@ -13,7 +13,7 @@ from linkgauge.model.operations.operation import Operation
 
 
 def copies(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
-    """Returns a group of copies. Only bulk copies need both a source and a destination."""
+    """Returns a group of copies. Bulk copies must be by a kernel, one way, between two memories."""
     for copy in copies if does.name == "bulk-copy" else ():
         transfer = copy.transfer
         if transfer.engine.kind != "sm" or transfer.both_ways or len(transfer.memories) < 2:
@@ -22,7 +22,7 @@ def copies(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
 
 
 def timed_copy(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
-    """Returns copies by a copy engine, timed one by one if the device has a clock."""
+    """Returns a group of one copy by a copy engine, timed singly if the device's clock times it."""
     from linkgauge.backends.iterations import ThreadedGroup  # loaded where the host times copies
 
     check_alone(copies)
@@ -56,8 +56,8 @@ def enqueue(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
 
 
 def hand_over(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
-    """Returns a group that times each call of the first copy until the host knows that the copy has
-    ended. The other copies load the link meanwhile."""
+    """Returns a group that times what `does` hands to the first copy's device, such as a kernel,
+    until the host knows of its end. The other copies load the link meanwhile."""
     from linkgauge.backends.iterations import iterated  # loaded where the host times copies
 
     first, *loads = copies

@@ -213,7 +213,7 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
     def computing(
         self, copies: Sequence[Copy], made: ExitStack
     ) -> tuple[None, SimGroup, SimGroup, SimGroup]:
-        """Returns None and three groups: a kernel without links, equally long copies, and both."""
+        """Returns None and three groups: a kernel as long as the copies, the copies, and both."""
         demands, sigmas = self._demands(copies, named("overlap"))
         first, *others = copies
         moving = self._moving(others, demands[1:])
@@ -249,7 +249,7 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         return self._steps(copy, latency, single_iterations(2), named("flag-ping-pong"))
 
     def exchanging(self, copy: Copy) -> SimGroup:
-        """Returns a ping-pong of a cache line between nodes."""
+        """Returns a ping-pong of a cache line. Of the two CPUs, only their nodes matter."""
         transfer = self._on_nodes(copy.transfer)
         latency = self._resources.latency(transfer.destination, transfer.source)
         own_node = self._hardware.nodes[transfer.destination.index or 0]
@@ -327,7 +327,7 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         return self._resources.concurrent_moving(demand, transfer, does)
 
     def likeness(self, cell: Cell, size: int) -> Likeness | None:
-        """Returns a key that equivalent cells share, or None if the cell may have no equivalent."""
+        """Returns a key that equivalent cells share, or None if this cell must run by itself."""
         does, transfers = cell.does, cell.transfers
         if does.collective is not None or cell.workload is not None or self._description.noises:
             return None

@@ -50,7 +50,7 @@ class _Machine:
         return [link for link in self.hardware.links if _part_of(link) == part]
 
     def share(self, link: SimLink, gpus: int) -> None:
-        """Sets a full mesh's rates so that each accelerator keeps its total rate."""
+        """Sets a full mesh's rates so that each of `gpus` accelerators keeps its total rate."""
         rate = link.rate * (self.gpus - 1) / max(gpus - 1, 1)
         about = self.tree["link_kinds"][link.kind_name]
         self.tree["link_kinds"][link.kind_name] = about | {"rate": f"{rate:.0f} B/s", "count": 1}
@@ -180,7 +180,7 @@ def _peers(source: _Machine, gpus: int) -> Iterator[_Ends]:
         if not pairs and gpus > 1:
             raise InputError(
                 f"--change: the links between these {source.gpus} accelerators have no shape that "
-                f"fits {gpus}: also give fabric=none, or fabric= and a machine"
+                f"fits {gpus}: also give fabric=none, or fabric=MACHINE"
             )
     first = next(iter(found.values()), None)
     for a, b in pairs:

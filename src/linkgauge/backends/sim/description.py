@@ -36,8 +36,8 @@ Positive = Annotated[float, msgspec.Meta(gt=0)]
 
 
 class Exchanges(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How the fastest collectives exchange data. `efficiency` is the share of the links' rates that
-    they reach. `reductions` is this share if switches reduce; null means `efficiency`."""
+    """How collectives exchange data. `efficiency` is the share of the links' rates that they reach
+    at best, `reductions` that share if switches reduce; null means `efficiency`."""
 
     algorithm: Algorithm = "ring"
     rings: Count | None = None
@@ -63,9 +63,9 @@ class Caps(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class LinkKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A kind of link. Each direction has `rate` × `count` bytes/s. A payload of P bytes takes P ÷
     `efficiency` bytes in its own direction, and P × `reverse` bytes in the other, by access: `read`
-    if the destination's engine copies, `write` if the source's. A link adds
-    `latency` seconds to the round trip of an access, and the relative standard deviation `jitter`
-    to a figure. `both_each` has the highest rates of reads and of writes while both occur."""
+    if the destination's engine copies, `write` if the source's. A link adds `latency` seconds to
+    the round trip of an access, and the relative standard deviation `jitter` to a figure.
+    `both_each` has the highest rates of reads and of writes while both occur."""
 
     kind: LinkType
     rate: Rate | None = None
@@ -92,10 +92,10 @@ class LinkKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
 
 class Turns(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How host threads and a device share a node's links. `reads` (both read), `writes` (both
-    write) and `mixed` are the total rate, divided by the rate that one side reaches without the
-    other. A device that writes gets the fraction `write` of the total rate. A device that reads
-    gets `read` times the rate that it reaches without the threads."""
+    """How host threads and a device that run at once share a node's links. Rates are relative to
+    that of one side alone. `reads` (both read), `writes` (both write) and `mixed` are both sides'
+    total rate. A device that writes gets the fraction `write` of the total, one that reads gets the
+    rate `read`; threads get the rest."""
 
     read: Fraction = Fraction(0.5)
     write: Fraction = Fraction(0.5)
@@ -160,9 +160,9 @@ class HostDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
 
 class DeviceGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Devices of one kind. `memory_rate` limits reads and writes together, in bytes/s. PCI
-    addresses must be quoted, as YAML would read them as numbers. If `node` is true, device i of the
-    group is on host i, as is device i of every other such group. PCI then shows only the devices
-    whose addresses are in `pci`."""
+    addresses must be quoted, as YAML would read them as numbers. If `node` is true, the machine is
+    a cluster, and the group has one device on each host: device i on host i. PCI then shows only
+    the devices whose addresses are in `pci`."""
 
     count: Count = 1
     model: str
@@ -274,7 +274,7 @@ def parse_description(text: str) -> Description:
     except (yaml.YAMLError, TypeError, ValueError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         where = f"line {mark.line + 1}: " if mark else ""
-        raise InputError(f"not YAML: {where}{yaml_problem(error)}") from error
+        raise InputError(f"machine description: not YAML: {where}{yaml_problem(error)}") from error
     return description_of(tree)
 
 
@@ -293,8 +293,8 @@ def shipped() -> tuple[str, ...]:
 
 
 def load(name: str) -> tuple[str, str]:
-    """Returns a machine's name and description. `name` is a shipped machine, a file, or a machine
-    of an optional package. Raises InputError if there is none or the file is unreadable."""
+    """Returns a machine's name and description. `name` is a shipped machine, a file, or hardware
+    (`8 x H100`). Raises InputError if there is none or the file is unreadable."""
     path = Path(name)
     ours = resources.files(__package__) / "machines" / f"{name}.yml"
     if path.name == name and ours.is_file():
@@ -305,7 +305,7 @@ def load(name: str) -> tuple[str, str]:
         if described is not None:
             return described
         if path.name == name:
-            otherwise = f": give one of {', '.join(shipped())}, or a .yml"
+            otherwise = f": give one of {', '.join(shipped())}, a .yml, or a known card: 8 x H100"
             raise InputError(f"unknown machine {name!r}{hint(name, shipped(), otherwise)}")
     try:
         return path.stem, read_given(path, MOST_YAML).decode("utf-8")

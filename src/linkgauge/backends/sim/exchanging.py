@@ -190,7 +190,7 @@ class SimCollective(CollectiveGroup):
         return [(own[rank], last[rank]) for rank in ranks]
 
     def iterations(self, count: int) -> tuple[tuple[float, ...], ...]:
-        """Returns the seconds of each iteration, in a tuple per rank. A late rank waits less."""
+        """Returns each rank's seconds of each iteration. A rank that starts late waits less."""
         found: list[list[float]] = [[] for _ in self._copies]
         for number in range(count):
             for rank, (late, last) in enumerate(self._delays(number)):

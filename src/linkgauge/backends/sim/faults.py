@@ -109,7 +109,7 @@ class Jitter(Fault, frozen=True):
 class Stall(Fault, frozen=True):
     """A stall: one in `every` samples of a cell takes longer than the others, by `seconds`."""
 
-    meaning = "the transfer stands still every few samples, which shows in slow_p99"
+    meaning = "the transfer stands still every few samples, which shows in the slowest 1%"
     example = "stall sim:0 every=4 for=0.05"
 
     every: int = 5
@@ -158,7 +158,7 @@ class Crash(Strike, frozen=True):
 
 
 class Lost(Strike, frozen=True):
-    """The loss of a device in a phase of the first cell in `cells`. Later cells lose it, too."""
+    """The loss of a device, in a phase of the first cell in `cells` and in all later cells."""
 
     meaning = "the device is lost from that cell on: every call that touches it fails"
     example = "lost sim:0 cells=10"
@@ -191,8 +191,8 @@ def least_rate(faults: Sequence[Fault], cells: Iterable[int]) -> float:
 
 
 def check_targets(faults: Iterable[tuple[str, Fault]], names: Collection[str]) -> None:
-    """Raises InputError for a fault whose target is not in `names`. `faults` has pairs:
-    a fault's text and the fault."""
+    """Raises InputError for a fault whose target is not in `names`. `faults` has pairs: the fault's
+    text, and the fault."""
     for typed, fault in faults:
         if not fault.aims_at(names):
             import difflib
@@ -279,7 +279,7 @@ def _phase(phase: Phase) -> str:
 PARAMETERS: dict[str, Parameter] = {
     "cells": Parameter("the affected cells, counted from 0 over the whole plan", _cells, str),
     "phase": Parameter(
-        "the phase of the cell in which it occurs",
+        "the phase of the cell in which the fault occurs",
         # In the first phase, `plan`, a cell has touched nothing yet.
         partial(_named, {_phase(phase): phase for phase in PHASES[1:]}),
         _phase,
@@ -292,8 +292,10 @@ PARAMETERS: dict[str, Parameter] = {
     ),
     "for": Parameter("the seconds that a stall lasts", _seconds, _decimal),
     "celsius": Parameter("the temperature, in °C", _celsius, "{:g}".format),
-    "offset": Parameter("its byte", lambda text: 0 if text == "0" else parse_size(text), str),
-    "bit": Parameter("the bit of that byte", partial(_whole, 0, 7, "a bit, 0 to 7"), str),
+    "offset": Parameter(
+        "the byte that changes, from 0", lambda text: 0 if text == "0" else parse_size(text), str
+    ),
+    "bit": Parameter("the bit that flips in it", partial(_whole, 0, 7, "a bit, 0 to 7"), str),
     "signal": Parameter(
         "the signal that kills the worker",
         partial(_named, {"SEGV": Signals.SIGSEGV, "KILL": Signals.SIGKILL}),

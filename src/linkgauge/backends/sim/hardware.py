@@ -103,7 +103,7 @@ class Hardware(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def kinds(self) -> Mapping[str, int]:
-        """Maps each node and device to its group's number; empty if all of them are alike."""
+        """Maps nodes and devices to their group's number; empty if there is one group of each."""
         groups: list[NodeGroup | DeviceGroup] = []
         kinds: dict[str, int] = {}
         units: tuple[NodeUnit | DeviceUnit, ...] = (*self.nodes, *self.devices)
@@ -220,7 +220,7 @@ def _links(description: Description, names: Collection[str]) -> Iterator[SimLink
         kind = description.link_kinds.get(group.kind)
         if kind is None:
             known = ", ".join(description.link_kinds)
-            raise _wrong(f"unknown kind {group.kind!r}: there are {known}", where)
+            raise _wrong(f"unknown kind {group.kind!r}: give one of {known}", where)
         pairs = list(_pairs(group, where))
         if group.name is not None and len(pairs) != 1:
             raise _wrong("only a single link has a name", where)

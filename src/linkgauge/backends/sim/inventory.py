@@ -148,8 +148,8 @@ def _of_link(link: SimLink) -> _Known:
 
 
 def _ends(number: int, link: SimLink, hardware: Hardware, topology: SimTopology) -> Iterator[str]:
-    """Yields the devices at the link's ends. If there are none, yields the devices whose path to
-    their node uses the link."""
+    """Yields the devices (of a socket link: the nodes) at the link's ends. If there are none,
+    yields the devices whose path to their node uses the link."""
     devices = [unit.name for unit in hardware.cards]
     nodes = [node.name for node in hardware.nodes]
     ends = [end for end in (link.a, link.b) if end in devices]

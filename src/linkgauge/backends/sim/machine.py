@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 def described(machine: str, faults: Sequence[str] = (), change: str | None = None) -> Simulation:
-    """Reads the description of a machine. changes.py explains `change`. Raises InputError."""
+    """Returns a machine's simulation with these faults and this change. Raises InputError."""
     name, text = load(machine)
     if change is not None:
         from .changes import changed  # loaded for changes alone
@@ -92,7 +92,7 @@ class SimMachine:
         return self._resources.touched(self._on_nodes(transfer))
 
     def touched_by(self, transfers: Sequence[Transfer], operation: OperationName) -> frozenset[str]:
-        """Returns the parts that a cell uses, with the links between a collective's ranks."""
+        """Returns the names of the parts that a cell uses, also between a collective's ranks."""
         touched = frozenset[str]().union(*map(self.touched, transfers))
         if not isinstance(operation, Collective):
             return touched
@@ -153,8 +153,7 @@ def missed(run: Run) -> Iterator[tuple[Fault, str]]:
 
 
 def _reaches(reach: OrdinalRange, number: int, count: int, run: Run) -> bool:
-    """Whether `reach`, a fault's range of cells, includes a run's cell `number`, of `count` cells,
-    in at least one round of a soak."""
+    """Whether `reach` includes cell `number`, of a run's `count` cells, in any round of a soak."""
     passed = run.settings.simulation.passed if run.settings.simulation is not None else 0
     rounds = 1 if run.soak is None else run.soak.rounds + 1
     first = max(0, -(-(reach.first - passed - number) // count)) if count else 0

@@ -181,7 +181,7 @@ the sample's number."""
 class SimGroup(Gated):
     """Transfers that run at once. `movements` is each copy's progress, `sigmas` each copy's noise.
     `stall` returns the seconds by which a copy's sample is late. `makes` is the pattern that an
-    operation on numbers writes."""
+    operation on arrays writes."""
 
     def __init__(
         self,

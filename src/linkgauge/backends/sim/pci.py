@@ -32,7 +32,7 @@ _LEAST_SIZE = 128
 """The size of packets and of read requests in bytes, if the description has none."""
 _OF_LINK = tuple(f"link.{field}" for field in PciLink.__struct_fields__)
 _OF_PACKETS = ("max_payload", "max_read_request")
-NOT_DESCRIBED = "the machine's description gives this device no PCIe link"
+NOT_DESCRIBED = "the machine's description has no PCIe link for it"
 
 
 _Unit = DeviceUnit | AdapterUnit | SwitchUnit
@@ -51,7 +51,7 @@ class _BusSlot(msgspec.Struct, frozen=True):
 def functions(
     hardware: Hardware, topology: SimTopology, symptoms: Symptoms, grouped: bool
 ) -> tuple[PciFunction, ...]:
-    """Returns functions sorted by address. Raises InputError if bus numbers run out."""
+    """Returns PCI functions, sorted by address. Raises InputError if bus numbers run out."""
     found = _BusNumbering(hardware, topology, symptoms, grouped).functions()
     return tuple(sorted(found, key=lambda one: (len(one.address), one.address)))
 

@@ -31,7 +31,7 @@ class Fraction(float):
 
 
 class Share(Fraction):
-    """An efficiency: a fraction above 0."""
+    """A fraction above 0, such as an efficiency."""
 
 
 def quantity(kind: type, value: object) -> object:

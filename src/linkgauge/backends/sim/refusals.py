@@ -102,7 +102,7 @@ def check_known(known: Collection[str], copies: Sequence[Copy], does: Operation)
 
 
 def known_by(transfers: Sequence[Transfer], does: Operation) -> str:
-    """Returns the kind of a measurement, such as `copy of device and host by ce` for both ways."""
+    """Returns the kind of a measurement, such as `copy of device and host by ce, both ways`."""
     if does.collective is not None:
         is_short = transfers[0].scale <= SHORT
         return f"{'short ' if is_short else ''}{does.collective.collective}"

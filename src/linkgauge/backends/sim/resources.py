@@ -43,9 +43,9 @@ _Usage = tuple[tuple[Resource, float], ...]
 
 class Demand(msgspec.Struct, frozen=True):
     """A transfer's needs. `flow` has the use of each resource per byte of payload, and the highest
-    rate in bytes/s. `startup` is the seconds before bytes move. Kernels of the device `queue` run
-    one after another. Faults of the parts `touched` affect the transfer. `jitter` is the relative
-    standard deviation that links add. `opposed` is added use while opposite transfers run."""
+    bytes/s. `startup` is the seconds before bytes move. `queue` is the device that runs the kernel
+    (one at a time), or None. Faults of the parts `touched` affect it. `jitter` is the relative
+    standard deviation that links add, `opposed` is use only while opposite transfers run."""
 
     flow: Flow
     startup: float
@@ -175,7 +175,7 @@ class Resources:
         return self.demand(transfer, 0).touched
 
     def concurrent_moving(self, demand: Demand, transfer: Transfer, does: Operation) -> Demand:
-        """Returns a transfer's demand in the operation `does`. `demand` is that of a copy."""
+        """Returns a transfer's demand in the operation `does`, given its demand as a plain copy."""
         if does.name == "copy-ping-pong":  # the host waits for each copy
             return replace(demand, startup=demand.startup + self._host.wait)
         if does.array is None:

@@ -28,8 +28,8 @@ class Noise(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RunPosition:
-    """A run's simulated time and random numbers. The numbers depend only on seed, `draw`, cell,
-    repetition and sample, so a cell's figures do not depend on processes or earlier cells."""
+    """A run's simulated time and random numbers. The numbers depend only on seed, `draw` (which
+    selects the noise), cell, repetition and sample, not on processes or earlier cells."""
 
     def __init__(self, seed: int, draw: int = 0) -> None:
         self._seed = _mix(seed) if not draw else _mix(_mix(seed) ^ draw)

@@ -37,8 +37,8 @@ class Trouble:
         self._copies: list[tuple[int, Copy, frozenset[str]]] = []
 
     def enter(self, cells: Mapping[int, Sequence[Transfer]], phase: Phase, passed: int) -> None:
-        """Starts a phase. `passed` is the number of cells before these. A fault may raise an error,
-        hang or end the process, or flip bits (in phase `verify`)."""
+        """Starts a phase. Cells are numbered from `passed`, the number of cells in earlier runs. A
+        fault may raise an error, hang or end the process, or flip bits (in phase `verify`)."""
         self._cells, self._phase = {}, phase
         for number, transfers in cells.items():
             self._cells[passed + number] = transfers
@@ -58,7 +58,7 @@ class Trouble:
                     _act(strike, phase)
 
     def begin(self, copies: Sequence[Copy], demands: Sequence[Demand]) -> list[Demand]:
-        """Registers copies. Returns their demands, lower where a fault slows host threads."""
+        """Registers copies. Returns their demands, with lower rates where a fault slows threads."""
         numbers: list[int] = []
         for number, transfers in self._cells.items():
             numbers += [number] * len(transfers)

@@ -53,7 +53,7 @@ class TorchBackend(Holding[TorchBuffer]):
         self._workloads: Any = None
 
     def inventory(self) -> tuple[Accelerator, ...]:
-        """Returns facts about AMD's GPUs only: the backend `cuda` knows NVIDIA's GPUs."""
+        """Returns facts about AMD's GPUs only, because the backend `cuda` reports NVIDIA's GPUs."""
         return tuple(
             replace(one, **self._units[parse_memory(one.memory)].supported())
             for one in self.sensors.inventory()

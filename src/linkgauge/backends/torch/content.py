@@ -1,4 +1,4 @@
-"""How patterns are made in device memory. A mask clears the sign bits that torch shifts in."""
+"""How patterns are made in device memory. A mask clears the sign bits that torch's `>>` repeats."""
 
 from __future__ import annotations
 

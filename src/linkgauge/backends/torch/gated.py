@@ -44,7 +44,7 @@ def repeated(units: Sequence[TorchDevice], name: str, call: Callable[[], object]
 
 
 def copying(units: Sequence[TorchDevice], copy: Copy) -> GatedWork:
-    """Returns a copy on `units`, because torch makes a copy wait for both devices' streams."""
+    """Returns a copy. torch makes it wait for the streams of all its devices, the `units`."""
     source, destination = (own(end).tensor[: copy.size] for end in (copy.source, copy.destination))
     return repeated(units, "Tensor.copy_", partial(destination.copy_, source, non_blocking=True))
 

@@ -39,8 +39,8 @@ def measure_again(
     wait: bool = False,
 ) -> tuple[Run, Path | None]:
     """Measures these cells of `run` again, and stores the new run below `out`. `path` is where
-    `run` is stored, or None. `number` counts the new runs from 1. Raises a session's errors, and
-    InputError if `run` is of another machine, of several ranks or under a profiler."""
+    `run` is stored, or None. `number` counts the new runs from 1. Raises what `Session.measure`
+    raises, and InputError if `run` is of another machine, of several ranks or under a profiler."""
     if run.machine.ranks:
         raise InputError(f"{run.label} {run.id} is of several ranks: its cells are not re-measured")
     if run.settings.profiler is not None:

@@ -30,7 +30,7 @@ class Fitting:
 
     def check(self, table: int, cell: CellResult, at: float | None = None) -> None:
         """Raises InputError if a cell's repetition does not fit the plan or earlier repetitions, or
-        fails `check_figures`. `at` is in seconds since the run began."""
+        fails `check_figures`. `at` is how many seconds the run had measured then."""
         planned = self.planned(table, cell.place)
         if len(cell.transfers) != len(planned.transfers):
             own, its = len(cell.transfers), len(planned.transfers)

@@ -3,7 +3,7 @@
 The first line opens the run, with its plan and machine. Most other lines are repetitions of cells.
 The last line closes the run. The file is created with its first line, by rename. If the file is cut
 off, its whole lines are read, and the run resumes after them. `assemble` builds the run from the
-records alone. Only run.json has verdicts, limits, waivers and pairs that were measured alone."""
+records alone. Only run.json has verdicts, limits, waivers and copies that explain collectives."""
 
 from __future__ import annotations
 
@@ -348,7 +348,7 @@ def assemble(records: Sequence[Record], repetitions: MeasuredCells | None = None
 
 
 def result_of(table: PlannedTable, cells: Sequence[CellResult]) -> Result:
-    """Returns a table's result. Its reason is from the plan, or is shared by all failed cells."""
+    """Returns a table's result, with the plan's reason or one that all failed cells share."""
     reasons = {cell.reason for cell in cells if cell.status != "pass"}
     status = worst(map(attrgetter("status"), cells))
     shared = next(iter(reasons)) if len(reasons) == 1 and status != "pass" else None

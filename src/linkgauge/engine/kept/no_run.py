@@ -17,7 +17,7 @@ _KINDS = (
     (b"%PDF", "it is a PDF"),
     (b"PAR1", "it is what linkgauge export --parquet writes, for data frames"),
     (b"SQLite format 3", "it is a database: linkgauge history --history FILE reads a history"),
-    (b"\x1f\x8b", "it is packed: gunzip unpacks a run; a capture is for linkgauge devices --root"),
+    (b"\x1f\x8b", "it is packed: gunzip a run; give a capture to linkgauge devices --root"),
     (MAGIC, "it is an archive: what linkgauge pack writes is read if its name ends in .tar.zst"),
     (b"\x85\xa6schema", "it holds a run's samples: give the run's folder"),
     (b"PK\x03\x04", "it is a ZIP archive"),

@@ -59,7 +59,7 @@ class RunOutline(msgspec.Struct, frozen=True):
 
     @property
     def is_measured(self) -> bool:
-        """Whether a cell passed or failed: a run of skipped cells says nothing of the machine."""
+        """Whether any cell was not skipped: a run of skipped cells says nothing of the machine."""
         results = self.results
         return results is None or any(c.status != "skip" for one in results for c in one.cells)
 

@@ -15,14 +15,14 @@ _Position = tuple[int, int]
 
 
 def with_todays_ranges(run: Run) -> Run:
-    """Returns the run with intervals by this version's rule; `ranges` is "anew" if any changed."""
+    """Returns the run with intervals by this version's rule. A change sets `ranges` to "anew"."""
     found = with_ranges_of(run)
     return found if _ranges(found) == _ranges(run) else replace(found, ranges="anew")
 
 
 def with_ranges_of(run: Run) -> Run:
-    """Returns the run with new confidence intervals from its samples, repetitions and earlier runs.
-    A figure without recorded repetitions keeps its interval."""
+    """Recomputes confidence intervals from samples, repetitions and the deviation between earlier
+    runs. A figure without recorded repetitions keeps its interval."""
     equivalent, known = grouped(_cells(run)), run.between_runs or None
     anew: dict[_Position, CellResult] = {}
     for some in equivalent.values():

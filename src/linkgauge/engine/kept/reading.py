@@ -102,7 +102,7 @@ def current(cell: CellResult) -> CellResult:
 
 
 def with_gates(cell: CellResult) -> CellResult:
-    """Returns a cell with `repetitions`. In old journals, a sample followed each start signal."""
+    """Adds `repetitions` to a cell of an old journal, whose samples had a start signal each."""
     if cell.repetitions or not cell.samples:
         return cell
     return replace(cell, repetitions=((1,) * len(cell.samples),))

@@ -87,7 +87,8 @@ def in_order(folders: Iterable[Path]) -> list[Path]:
 
 
 class _Latest(NamedTuple):
-    """The latest run of this machine and of others. `empty` is a later own run without figures."""
+    """The latest run of this machine with figures (`own`), and later runs: of other machines with
+    figures (`other`), and of this machine without figures (`empty`)."""
 
     own: Path | None
     other: Path | None

@@ -168,7 +168,7 @@ class SoakState:
         return replace(assemble(self._control, self._merged()), soak=self._soak())
 
     def _merged(self) -> MergedCells:
-        """Merges equivalent cells together, because they share their variance."""
+        """Merges each cell's kept repetitions. Equivalent cells share their variance."""
         equivalent: defaultdict[Hashable, list[tuple[int, _RepeatedCell]]] = defaultdict(list)
         for number, (table, cells) in enumerate(zip(self.opened.plan, self._cells, strict=True)):
             for planned in table.cells:

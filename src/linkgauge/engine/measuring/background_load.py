@@ -112,7 +112,7 @@ class BackgroundLoad:
 
     def end(self, by_cpus: bool) -> Load | None:
         """Returns the load during the repetition or, if it was short, over a longer time; None if
-        the kernel reports none. If `by_cpus` is true, adds distances between CPUs."""
+        the kernel reports none. If `by_cpus` is true, adds the times of messages between CPUs."""
         now = self._now()
         if now is None or not self._past:
             return None

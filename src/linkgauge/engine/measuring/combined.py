@@ -14,10 +14,9 @@ from .sampler import marks_of
 
 
 class CombinedGroup:
-    """Groups of copies that run at the same time, each group on another backend. `places` are the
-    indices of each group's copies. `opened` closes all groups. `lasting` is 0 or, if all copies are
-    endless, the seconds until they end. The host times the total, because the clocks of backends
-    need not agree."""
+    """Groups of copies that run at the same time, each group on another backend. `places` has the
+    indices of each group's copies. `opened` closes all groups. `lasting` is how many seconds the
+    copies run if all are endless, else 0. The host times the total, as backends' clocks differ."""
 
     policy = SamplingPolicy()
 

@@ -75,8 +75,8 @@ def measure_together(
     known: Known | None = None,
 ) -> Repeated:
     """Measures cells in one repetition, all at the same time. Calls `on_phase` when a phase begins,
-    and with "measure" after each sample. Errors of a cell, and all failures of a plug-in's backend,
-    are not raised but become the cell's status and reason."""
+    and with "measure" whenever samples were taken. Errors of a cell, and all failures of a
+    plug-in's backend, are not raised but become the cell's status and reason."""
     together = _Together(cells, settings, on_phase, repetition, known)
     transfers = chain.from_iterable(map(attrgetter("planned.transfers"), cells))
     hook = hook_of_backends(map(attrgetter("engine.owner.backend"), transfers))
@@ -220,7 +220,7 @@ class _Together:
         return group
 
     def _policy(self, group: Group) -> SamplingPolicy:
-        """Allows several samples after one start signal only for the figure of a single copy."""
+        """Allows several samples per start signal only if the figure is that of a single copy."""
         planned = self._cells[0].planned
         alone = planned.report is Report.RATE and len(planned.transfers) == 1
         if len(self._cells) == 1 and (planned.report.is_first or alone):
@@ -267,7 +267,7 @@ class _Together:
         return split
 
     def _busy(self, timing: Timing) -> float:
-        """Returns the shortest time of copies that are not endless; for a collective, the mean."""
+        """Returns the time of the shortest copy that is not endless; of a collective, the mean."""
         if self._cells[0].planned.report is Report.TIME:  # a rank that only sends may be far ahead
             return fmean(timing.seconds)
         timed = zip(timing.seconds, self._copies, strict=True)

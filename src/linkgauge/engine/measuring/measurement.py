@@ -59,8 +59,7 @@ pages average out."""
 
 
 class Extra(msgspec.Struct, frozen=True):
-    """Results of a repetition besides its samples, as fields of the cell's result. `problem`
-    describes wrong values, or is None."""
+    """Results of a repetition besides its samples. `problem` describes wrong values, or is None."""
 
     problem: str | None = None
     iterations: tuple[RankTimes, ...] = ()
@@ -69,8 +68,8 @@ class Extra(msgspec.Struct, frozen=True):
 
 
 class _Compared(NamedTuple):
-    """A copy whose bytes are verified. Its source is filled with `given`, and its destination must
-    hold `made` in the end."""
+    """A copy whose bytes are verified, with its index in the cell. Its source is filled with
+    `given`, and its destination must hold `made` in the end."""
 
     number: int
     copy: Copy
@@ -87,7 +86,7 @@ class _Compared(NamedTuple):
 
 
 class Measurement:
-    """A cell with its buffers. Methods are a repetition's steps. Each transfer has a backend."""
+    """A cell with its buffers and each transfer's backend. Methods are steps of a repetition."""
 
     def __init__(
         self,
@@ -148,8 +147,8 @@ class Measurement:
         return self.steps * loops / seconds
 
     def allocate(self, pool: BufferPool, first_seed: int, repetition: int) -> None:
-        """Borrows buffers for a repetition, other buffers than for the last repetition. Only
-        interfering copies and large pointer chases keep their buffers."""
+        """Borrows buffers. Successive repetitions use different buffers, except for interfering
+        copies and large pointer chases."""
         self._repetition = repetition
         work = self.planned.operation
         made = (

@@ -35,9 +35,9 @@ BatchTimes = Sequence[Sequence[float]]
 
 
 def sustained(progress: BatchTimes, amounts: Sequence[float]) -> tuple[float, ...] | None:
-    """Returns the rate of each copy while all copies run, in amounts per second. `amounts` has the
-    amount that each copy moves in all batches. Returns None if the copies hardly overlap, or if a
-    copy stands still while all run."""
+    """Returns each copy's rate while all copies run, in amounts per second. `amounts` has the
+    amount that each copy moves in all batches. Returns None if the copies hardly overlap, or if one
+    of them stands still while all run."""
     if not progress:
         return None
     begin, end = max(own[0] for own in progress), min(own[-1] for own in progress)
@@ -62,7 +62,7 @@ def _batches_within(times: Sequence[float], begin: float, end: float) -> float:
 
 
 def _stands_still(times: Sequence[float], begin: float, end: float) -> bool:
-    """Whether a copy stands still: no batch is in the window, and a very long one overlaps it."""
+    """Whether no batch of a copy is within the window, and a very long batch overlaps it."""
     batches = list(pairwise(times))
     if any(begin <= batch[0] and batch[1] <= end for batch in batches):
         return False
@@ -86,9 +86,8 @@ def marked_loops(loops: int, spread: float) -> int:
 
 
 def rates(moved: Sequence[int], timing: Timing, definition: Definition | None) -> tuple[float, ...]:
-    """Returns the rate of each transfer in one sample, in bytes/s. `moved` has each transfer's
-    bytes in all loops. A "sustained" rate is the rate while all transfers run; other rates are over
-    each transfer's time."""
+    """Returns each transfer's rate in one sample, in bytes/s. `moved` has its bytes in all loops. A
+    "sustained" rate is that while all transfers run; others are over each transfer's time."""
     if definition == "sustained":  # over the whole span if transfers hardly overlap
         return sustained(timing.progress, moved) or tuple(own / timing.span for own in moved)
     return tuple(own / each for own, each in zip(moved, timing.seconds, strict=True))

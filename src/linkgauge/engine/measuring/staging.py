@@ -17,8 +17,8 @@ from .pool import BufferPool, touches
 
 
 class Staging:
-    """The staging buffers that transfers of a cell share. `written` is the
-    buffers that transfers write, `pattern` the content of these buffers afterwards."""
+    """The staging buffers that transfers of a cell share. `written` are the buffers that transfers
+    write, `pattern` is the content of these buffers afterwards."""
 
     def __init__(self, transfers: Sequence[Transfer], size: int) -> None:
         self._transfers = transfers
@@ -32,8 +32,7 @@ class Staging:
     def lend(
         self, pool: BufferPool, backends: Sequence[Backend], repetition: int
     ) -> dict[Memory, Buffer]:
-        """Borrows the shared buffers from `pool` and returns them by memory. Raises Unsupported if
-        the transfers cannot share a buffer."""
+        """Returns the shared buffers by memory. Raises Unsupported if a buffer cannot be shared."""
         self._check()
         lent: dict[Memory, Buffer] = {}
         owned = list(zip(self._transfers, backends, strict=True))

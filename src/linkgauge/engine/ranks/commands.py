@@ -1,5 +1,5 @@
 """Messages between rank 0, which controls a run, and the member in every rank. A member answers
-each command once and in order, unless the text of a command says otherwise."""
+each command once and in order, unless the docstring of a command says otherwise."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class Pong(msgspec.Struct, frozen=True, tag=True):
 
 class EndRun(msgspec.Struct, frozen=True, tag="End"):
     """Ends the run: the members leave, in an orderly way unless a rank was `lost`. It is not
-    answered. The tag never changes, so that ranks of other versions understand it."""
+    answered. Its tag never changes, so that ranks of other versions understand it."""
 
     lost: bool = False
 

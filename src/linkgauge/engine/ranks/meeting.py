@@ -92,8 +92,8 @@ class Meetings:
         return answers, frozenset(parted)
 
     def _answers(self, met: Mapping[int, Meet]) -> Mapping[int, object] | None:
-        """Returns the answer to each rank, or None if a rank is lost while its clock is read: the
-        caller then answers the other ranks. Raises RankLost if the loss ends the run."""
+        """Returns the answer to each rank. Returns None if a rank is lost while its clock is read,
+        but the run goes on without it. Raises RankLost if the loss ends the run."""
         said = {rank: meet.said for rank, meet in met.items()}
         if not any(meet.start for meet in met.values()):
             return dict.fromkeys(met, Met(said))

@@ -45,8 +45,7 @@ class MeetingRank:
         return self.simulates or (memory.rank or 0) == self.rank
 
     def allocate_windows(self, buffers: Sequence[SpannedBuffer]) -> None:
-        """Allocates MPI windows for these buffers. All ranks of the cell must do this at the same
-        time and in the same order."""
+        """Allocates MPI windows for buffers. A cell's ranks must do this together, in one order."""
         for buffer, here in zip(
             buffers,
             self.own.windows(buffers, self.meeting.parties, self.repetition),
@@ -82,10 +81,9 @@ class MeetingRank:
     def together(
         self, action: Callable[[], _T], kind: type[_T], moved: int = 0, late: bool | None = None
     ) -> Mapping[int, _T]:
-        """Runs an action in each rank of the cell, and returns the results by rank. If any rank has
-        an error, the first error is raised in all ranks. `moved` is the most bytes moved before the
-        ranks meet again. `late` is true if the last start was late, false if not, or None if the
-        ranks need not agree on the next start."""
+        """Runs an action in each rank of the cell, and returns the results by rank. The first error
+        of any rank is raised in all ranks. `moved` is the most bytes moved before the ranks meet
+        again. `late` says if the last start was late; None if they need no common next start."""
         failed, self.failed = self.failed, None
         if len(self.meeting.parties) == 1:
             with self.named():

@@ -196,8 +196,8 @@ class Links:
                 self.phase, self.doing = said.phase, DOING[said.phase]
 
     def _lose_late(self, waiting: set[int], alive: Collection[int], seconds: float) -> None:
-        """Declares ranks lost: those that are not `alive`, or all that still work if each is alive.
-        Unless `goes_on` is true, declares only the first one lost."""
+        """Declares ranks lost: the `waiting` ranks that are not `alive` or, if all are alive, all
+        of them. Unless `goes_on` is true, declares only the first one lost."""
         silent = waiting.difference(alive)
         late = sorted(silent or waiting)
         how = NO_SIGN if silent else "is stuck"

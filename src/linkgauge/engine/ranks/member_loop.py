@@ -196,8 +196,7 @@ class Agent:
             self._counters = AdapterCounters(self._launch.rank, command.hosts, own.nics)
 
     def measure(self, part: messages.TakePart) -> PartTaken:
-        """Measures this rank's part. The first rank returns results, other ranks only if a cell
-        failed."""
+        """Measures this rank's part. Returns results if this rank is the first or a cell failed."""
         (span, worker), cells = self._open, part.work.cells
         span.meeting = Meeting(self._launch.rank, part.parties, self.meet)
         span.repetition = part.work.repetition.number

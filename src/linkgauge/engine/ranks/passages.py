@@ -30,7 +30,7 @@ class Tokens:
         self._of: dict[Group, bytes] = {}
 
     def of(self, groups: Iterable[Group], rank: int) -> dict[str, bytes]:
-        """Returns a token for each group whose first member is `rank`, by the text of the group."""
+        """Returns a token for each group whose first member is `rank`. Keys are groups as text."""
         own = [group for group in groups if group[0] == rank]
         for group in own:
             if group not in self._of:
@@ -43,8 +43,8 @@ class Tokens:
 
 
 class EngineReach(msgspec.Struct, frozen=True):
-    """What one rank knows about copies between machines; keys are the copies' indices. `separate`
-    is why the engine cannot access both memories, `refused` why NCCL cannot carry out the copy."""
+    """What one rank knows about copies between machines, by the copies' indices: why the engine
+    cannot access both memories (`separate`), and why NCCL cannot carry out the copy (`refused`)."""
 
     separate: Mapping[int, str]
     refused: Mapping[int, str]
@@ -57,8 +57,8 @@ def reached(
     hosts: Sequence[str],
     shared: Collection[str],
 ) -> EngineReach:
-    """Returns why this rank's engines cannot carry out copies between machines, and why NCCL
-    cannot. `shared` are names of device memories that several ranks use."""
+    """Returns why this rank's engines cannot access both memories of copies between machines, and
+    why NCCL cannot carry out copies. `shared` names device memories that several ranks use."""
     own = {
         place: copy
         for place, copy in enumerate(copies)

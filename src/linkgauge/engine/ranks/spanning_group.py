@@ -104,7 +104,8 @@ class SpanningGroup(Gated):
     def _prepare(
         self, operation: OperationName, groups: Mapping[int, passages.Group]
     ) -> Mapping[int, tuple[SamplingPolicy | None, int]]:
-        """Returns by rank: the sampling policy (None if it times nothing) and the most loops."""
+        """Prepares the copies in all ranks. Returns by rank the sampling policy (None for a rank
+        that times no copy) and the most loops."""
         backend = self._backend
         tokens: tuple[bytes, ...] = ()
         if groups:

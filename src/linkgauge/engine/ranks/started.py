@@ -90,7 +90,7 @@ class Processes:
         return self._launch.on_one_machine and time.monotonic() >= self._started
 
     def _fewer_than_started(self) -> int:
-        """Returns how many of the launcher's children have ended. Each child is one rank."""
+        """Returns how many of the launcher's children, one for each rank, have ended."""
         launcher = starter(self._root, parent_in(status_of(self._root, os.getpid())))
         if launcher is None:
             return 0

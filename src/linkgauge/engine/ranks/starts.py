@@ -16,7 +16,8 @@ limit that is exceeded."""
 
 
 class RankTiming(NamedTuple):
-    """A rank's timing. `opened` is the time of its start signal, by rank 0's clock."""
+    """A rank's timing. `opened` is the time of its start signal, by rank 0's clock. `now` is the
+    time after its copies, by its own clock."""
 
     opened: float
     timing: Timing

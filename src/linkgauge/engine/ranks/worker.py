@@ -17,7 +17,7 @@ import linkgauge
 from linkgauge import __version__
 from linkgauge.backends import ACCELERATORS, ACROSS_RANKS, GPUS, OF_ROOMS, ON_REQUEST, SIMULATED
 from linkgauge.engine.workers.messages import Measure
-from linkgauge.engine.workers.outcomes import FIRST, Repetition, concurrent_unable, failed
+from linkgauge.engine.workers.outcomes import FIRST, Repetition, failed, measure_able
 from linkgauge.engine.workers.worker import LocalWorker
 from linkgauge.machine.processes.channel import Refused
 from linkgauge.machine.source import commit
@@ -178,7 +178,7 @@ class ClusterWorker:
         earlier loss ended the run."""
         if self.links.lost is not None:
             raise self.links.lost
-        return concurrent_unable(
+        return measure_able(
             cells, self._check, lambda able: self._measure(Measure(able, size, repetition))
         )
 

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 def workers_of(
     settings: Settings, first: WorkerProcess | None = None, brief: float | None = None
 ) -> Workers:
-    """Returns a `LocalWorker` for a simulated machine, otherwise a `Supervisor`. A simulated
-    machine needs a `Supervisor` if a fault may end or hang the process, or for a profiler."""
+    """Returns a `LocalWorker` for a simulated machine without a profiler and without a fault that
+    may end or hang the process, otherwise a `Supervisor`."""
     if settings.simulation is not None and settings.profiler is None:
         from linkgauge.backends.sim.faults import Strike
         from linkgauge.backends.sim.machine import machine_of

@@ -33,7 +33,7 @@ class Survey(msgspec.Struct, frozen=True, tag=True):
 
 
 class ReadInventory(msgspec.Struct, frozen=True, tag=True):
-    """Asks for an `Inventory`: the facts that a `Survey` of these backends leaves out."""
+    """Asks for an `Inventory`: the details of the host and of these backends' accelerators."""
 
     accelerators: tuple[str, ...] = ()
 
@@ -120,7 +120,7 @@ class Signs:
         self._at = Heartbeat()
 
     def enter(self, phase: Phase) -> None:
-        """Reports a phase. "allocate" begins a cell; "measure" is repeated after each sample."""
+        """Reports a phase. "allocate" begins a cell; "measure" is repeated as samples are taken."""
         now, at = time.monotonic(), self._at
         warm_up, longest, again = at.warm_up, at.longest, at.phase == phase == "measure"
         if phase == "allocate":
@@ -178,7 +178,7 @@ class Deadlines(NamedTuple):
         return self.of_start(moved) if self.limit is None else self.limit
 
     def of_step(self, longest: float) -> float:
-        """Returns the seconds allowed for a phase or sample, by the `longest` so far."""
+        """Returns the seconds allowed for a phase or sample. `longest` is the longest before it."""
         return self.slow * max(LEAST_SECONDS, TIMES_LONGEST * longest)
 
     @property

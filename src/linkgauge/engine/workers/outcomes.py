@@ -43,7 +43,7 @@ DOING: dict[Phase, str] = {
     "verify": "verifying",
 }
 """The phases of a cell in the words of a reason."""
-NOT_REACHED = "the time budget of the run was used"
+NOT_REACHED = "the time budget of the run was used up"
 
 
 def failure_reason(planned: PlannedCell, phase: Phase, what: str) -> str:
@@ -66,14 +66,14 @@ def skipped_by_plan(planned: PlannedCell) -> CellResult | None:
     return unmeasured(planned, "skip", planned.reason, "size")
 
 
-def concurrent_unable(
+def measure_able(
     cells: Sequence[PlannedCell],
     check: Callable[[PlannedCell], CellResult | None],
     measure: Callable[[tuple[PlannedCell, ...]], Iterable[CellResult]],
 ) -> tuple[CellResult, ...]:
-    """Returns the results of all cells, in order. `check` returns a result or raises an error for a
-    cell that cannot be measured. `measure` measures the cells that neither the plan nor `check`
-    excludes. If `check` raises an error for a cell with `at_once`, no cell is measured."""
+    """Measures cells and returns all results in order. `check` returns None for a cell that can be
+    measured; for others, it returns a result or raises an error. `measure` gets the cells that
+    neither the plan nor `check` excludes: none, if `check` raises an error for one `at_once`."""
     refusals: dict[int, CellResult] = {}
     able: list[PlannedCell] = []
     for at, cell in enumerate(cells):

@@ -27,8 +27,7 @@ OUTPUT_FILE = "output.log"
 
 
 class Output:
-    """A nameless file for the output of workers. `keep` copies the content to a file in `folder`,
-    or to stderr if `folder` is None."""
+    """A nameless file for workers' output, which `keep` copies to `folder` or else to stderr."""
 
     def __init__(self) -> None:
         self.descriptor = os.memfd_create(OUTPUT_FILE)

@@ -126,8 +126,7 @@ _CREDENTIALS = struct.Struct("3i")
 
 
 class ProfiledProcess(WorkerProcess):
-    """A worker under a profiler. Both print to the report's log. Raises ProcessLost if no worker
-    starts."""
+    """A worker and its profiler, which share a log. Raises ProcessLost if no worker starts."""
 
     def __init__(self, reports: Reports, surroundings: Surroundings) -> None:
         self._name = reports.profiler

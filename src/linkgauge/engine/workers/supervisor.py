@@ -43,9 +43,9 @@ from .outcomes import (
     FIRST,
     NOT_REACHED,
     Repetition,
-    concurrent_unable,
     failed,
     failure_reason,
+    measure_able,
     unmeasured,
 )
 from .process import BriefWorker, Output, WorkerProcess
@@ -70,9 +70,8 @@ FAILURES = 3
 
 
 class Supervisor:
-    """Measures in worker processes. `first` is a worker that already runs. If `brief` is given, the
-    supervisor only surveys the machine: it waits at most `brief` seconds for each backend, and does
-    not wait for workers to end."""
+    """Measures in worker processes. `first` is a running worker. If `brief` is given, it only
+    surveys the machine, waits at most `brief` seconds for a backend, and awaits no worker's end."""
 
     def __init__(
         self,
@@ -166,7 +165,7 @@ class Supervisor:
     def measure(
         self, cells: Sequence[PlannedCell], size: int, repetition: Repetition = FIRST
     ) -> tuple[CellResult, ...]:
-        return concurrent_unable(
+        return measure_able(
             cells, self._skipped, lambda able: self._measure(Measure(able, size, repetition))
         )
 

@@ -29,7 +29,7 @@ from linkgauge.model.hardware.network import rises
 from linkgauge.model.notation import parse_memory
 from linkgauge.model.settings import EngineSettings, Profiler, Settings, Tried
 
-from .outcomes import FIRST, Repetition, concurrent_unable
+from .outcomes import FIRST, Repetition, measure_able
 from .ranges import profiled_by
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ POOL_SHARE = 0.5
 
 
 class LocalWorker:
-    """Measures in this process. Calls `on_phase` when a phase begins and after each sample."""
+    """Measures in this process. Calls `on_phase` when a phase begins, and after samples."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class LocalWorker:
         )
 
     def look(self, accelerators: Sequence[str]) -> Inventory:
-        """Returns the facts that a survey leaves out, and the reason for each unreadable fact."""
+        """Reads the details of the host and of accelerators, and why some are unreadable."""
         if self._simulated is not None:
             return self._simulated.look()
         from linkgauge.machine.read_inventory import read_inventory
@@ -133,7 +133,7 @@ class LocalWorker:
 
     @property
     def _engines(self) -> EngineSettings:
-        """The engines' settings. A profiler turns tuning off, and may make calls wait."""
+        """The engines' settings. Profilers turn tuning off; calls may wait under all but nsys."""
         engines, profiler = self._settings.engines, profiled_by(self._settings)
         if profiler is None:
             return engines
@@ -215,7 +215,7 @@ class LocalWorker:
                 measured = tuple(msgspec.structs.replace(one, load=load) for one in measured)
             return measured
 
-        return concurrent_unable(cells, make, measure)
+        return measure_able(cells, make, measure)
 
     def _backends_for(self, cell: PlannedCell, names: Sequence[str]) -> list[Backend]:
         accelerators = sorted(set(names) - {"host"})

@@ -21,8 +21,8 @@ from .table import Row, kinds_of, onset
 
 class Comparison(msgspec.Struct, frozen=True, eq=False):
     """A part's cells (`within`) and their peers (`others`) by class. `least` is the smallest loss
-    that counts (a logarithm); it is larger if there are few peers. With `since`, the peers are the
-    part's own cells before this number."""
+    that counts (a logarithm); it is larger if there are few peers. With `since`, only cells
+    from this number on are `within`, and the part's earlier ones are peers."""
 
     part: Part
     within: Mapping[Hashable, Sequence[Row]]
@@ -48,7 +48,8 @@ class Comparison(msgspec.Struct, frozen=True, eq=False):
 
 
 def compared(rows: Sequence[Row], parts: Collection[Part]) -> Iterator[Comparison]:
-    """Yields comparisons of parts that have enough cells and peers (cells over similar parts)."""
+    """Yields comparisons of parts whose cells, or those since some cell, have enough peers: cells
+    over similar parts and, since some cell, the part's own before it."""
     known, logs = frozenset(parts), {row: -math.log(row.figure) for row in rows}
     whole, kinds = dict[Hashable, Moments](), dict[Hashable, Counter[Kind]]()
     for of, own in grouped((row.peers, row) for row in rows).items():
@@ -56,29 +57,18 @@ def compared(rows: Sequence[Row], parts: Collection[Part]) -> Iterator[Compariso
         touched = frozenset[Part]().union(*map(attrgetter("parts"), own))
         kinds[of] = Counter(map(attrgetter("kind"), touched))
     touching = grouped((part, row) for row in rows for part in row.parts & known)
-    for part in (part for part in parts if part in touching):
-        by_class = grouped((row.peers, row) for row in touching[part])
-        within = {of: own for of, own in by_class.items()
-                  if len(own) < whole[of].n and kinds[of][part.kind] > 1}  # fmt: skip
-        if sum(map(len, within.values())) > ENOUGH:
-            others = {of: whole[of].without(Moments.over(map(logs.__getitem__, own)))
-                      for of, own in within.items()}  # fmt: skip
-            most = max(kinds[of][part.kind] - 1 for of in within)
-            least = LEAST_LOSS / (2 if most >= ENOUGH else 1)
-            yield Comparison(part, within, others, -math.log1p(-least))
-
-
-def _begun(rows: Sequence[Row], parts: Collection[Part]) -> Iterator[Comparison]:
-    touching = grouped((part, row) for row in rows for part in row.parts)
-    # Of parts that are as sure, the first is named.
     for part, own in ((part, touching[part]) for part in parts if part in touching):
-        since = onset(own)
-        early = grouped((row.peers, -math.log(row.figure)) for row in own if row.number < since)
-        late = grouped((row.peers, row) for row in own
-                       if row.number >= since and row.peers in early)  # fmt: skip
-        if sum(map(len, late.values())) > ENOUGH:
-            before = {of: Moments.over(early[of]) for of in late}
-            yield Comparison(part, late, before, -math.log1p(-LEAST_LOSS), since)
+        for since in dict.fromkeys((0, onset(own))):
+            by_class = grouped((row.peers, row) for row in own if row.number >= since)
+            within = {of: some for of, some in by_class.items()
+                      if len(some) < whole[of].n
+                      and (since or kinds[of][part.kind] > 1)}  # fmt: skip
+            if sum(map(len, within.values())) > ENOUGH:
+                others = {of: whole[of].without(Moments.over(map(logs.__getitem__, some)))
+                          for of, some in within.items()}  # fmt: skip
+                most = max(kinds[of][part.kind] - 1 for of in within)
+                least = LEAST_LOSS / (2 if most >= ENOUGH and not since else 1)
+                yield Comparison(part, within, others, -math.log1p(-least), since)
 
 
 def small_losses(
@@ -107,7 +97,7 @@ def small_losses(
 
 def _losses(rows: Sequence[Row], parts: Collection[Part]) -> dict[Comparison, Excess]:
     found = dict[Comparison, Excess]()
-    for one in (*compared(rows, parts), *_begun(rows, parts)):
+    for one in compared(rows, parts):
         if (lost := one.lost()) is not None:
             # Of all cells of a part, `since` is the one that shows most.
             found[one] = lost._replace(p=lost.p * max(1, one.since and len(one.rows)))

@@ -56,9 +56,10 @@ def lost_parts(
         who = they_reach("through it", explained)
         found = f"{who} {share:.0%} of what {count_of(earlier.runs, 'earlier run')} reached ({of})"
         if earlier.since:
-            found += f", as did {count_of(earlier.since, 'run')} before this one"
+            before = "run" if earlier.since == 1 else f"{earlier.since} runs"
+            found += f"; so did the {before} before this one"
         trend = f"linkgauge history trend {lowest.result.benchmark}"
-        first = f"{trend}  # shows since when; to accept it as normal: linkgauge history accept"
+        first = f"{trend}  # shows when it began; linkgauge history accept takes it as normal"
         lines = (_ONCE_MORE, first, *remedy) if _may_be_off(earlier) else (first, *remedy)
         severity = _severity(share, earlier)
         yield blame.finding("slow", severity, found, _why(earlier), lines, explained)
@@ -80,5 +81,5 @@ def _severity(share: float, earlier: Earlier) -> Severity:
 def _why(earlier: Earlier) -> str:
     changed = [f"{name} {was} → {now}" for name, (was, now) in earlier.changed.items()]
     if changed:
-        return f"since then changed: {'; '.join(changed[:3])}"
+        return f"changed since then: {'; '.join(changed[:3])}"
     return "nothing beside it shows what is usual, but the runs of this machine vary by less"

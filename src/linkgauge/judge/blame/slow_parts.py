@@ -195,7 +195,7 @@ def _unexplained(slow: Sequence[Row], are_fast: bool, *, are_usual: bool) -> Fin
     lowest = min(slow, key=attrgetter("shown"))
     found = reach("that share no slow part", slow, share_of([lowest]))
     if len(slow) > 1:
-        found += f" or more; the slowest is {lowest.case.name}"
+        found += f" at worst, in {lowest.case.name}"
     why = "each part that they use is fast in other cells: look at links that only they cross"
     if are_fast:
         why = "the same copies are fast in other cells: not a part but the size or moment is slow"

@@ -231,7 +231,7 @@ def _longest_of(affected: Cells) -> str:
     worst = max(affected, key=lambda cell: cell.longest)
     more = f"; {count_of(len(affected) - 1, 'other cell')} had such samples" if affected[1:] else ""
     gaps = {later - earlier for earlier, later in itertools.pairwise(worst.spikes)}
-    period = f", one in {gaps.pop()}" if len(gaps) == 1 and gaps != {1} else ""
+    period = f", {gaps.pop()} samples apart" if len(gaps) == 1 and gaps != {1} else ""
     return (
         f"{len(worst.spikes)} of {worst.count} samples of {worst.case.name} took up to "
         f"{worst.longest:.3g} times as long as usual{period}{more}"
@@ -271,7 +271,7 @@ def check_scatter(evidence: Evidence) -> Iterator[Finding]:
             found = f"they vary by {pooled(varying):.1%} on {on}"
             why = "look for what else this machine does"
             if evidence.machine.known.host.hypervisor:
-                why = "others use the host of this virtual machine"
+                why = "others may use the host of this virtual machine"
             why = _among_peers(f"no part varies more than its peers: {why}", varying, cells)
             cases = named(cell.case for cell in varying)
             yield Finding("scatter", "note", kind, found, why, (BUSIEST,), cases)

@@ -240,4 +240,5 @@ def _flat(settings: Settings) -> list[tuple[str, str]]:
         if known[name] is not None:
             known |= msgspec.structs.asdict(known.pop(name))
     known["sizes"] = ", ".join(map(format_size, settings.sizes))
+    known |= {name: f"{known[name]:g} s" for name in ("max_time", "rate_time")}
     return [(name.replace("_", " "), f"{value}") for name, value in known.items()]

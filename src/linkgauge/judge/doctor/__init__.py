@@ -140,7 +140,7 @@ def _of_plugin(check: Any, hook: Hook) -> Check[Evidence]:
 
 
 class _Causes:
-    """Finds which of the `known` causes, read from the machine, explain what figures suggest."""
+    """Finds causes of findings inferred from figures: `known` findings, read from the machine."""
 
     def __init__(self, evidence: Evidence, found: Sequence[Finding]) -> None:
         self.known: list[Finding] = []

@@ -47,7 +47,7 @@ def check_settings(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_clocks(evidence: Evidence) -> Iterator[Finding]:
-    """Reports throttled clocks, by readings under load or else the last state, and locked ones."""
+    """Reports clocks that are throttled (under load or else in the last state) or locked."""
     why = "kernels are slower, and so are copies by kernels"
     for device in latest_accelerators(evidence).values():
         loaded = held_under_load(evidence).get(device.memory, [])
@@ -210,7 +210,7 @@ def check_window(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_power_limit(evidence: Evidence) -> Iterator[Finding]:
-    """Reports a power limit below the default or, without one, below others' of the model."""
+    """Reports a power limit below the default or, if unknown, the highest limit of the model."""
     devices = latest_accelerators(evidence).values()
     limits = grouped((device.model, device.power_limit or 0.0) for device in devices)
     why = "clocks fall under load to keep within it: kernels and their copies are slower"

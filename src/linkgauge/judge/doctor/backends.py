@@ -14,7 +14,7 @@ _OLD = re.compile(r"insufficient driver|driver.*(?:older than|too old)", re.IGNO
 
 
 def check_answers(evidence: Evidence) -> Iterator[Finding]:
-    """Reports backends that do not answer, if some accelerator is reached by no other backend."""
+    """Reports backends that do not answer, unless other backends reach all accelerators."""
     machine = evidence.machine
     if not machine.unanswered:
         return

@@ -101,7 +101,7 @@ def check_steal(evidence: Evidence) -> Iterator[Finding]:
     if steal is not None and steal > MUCH_STEAL:
         severity: Severity = "warn" if steal >= BUSY else "note"
         found = f"the hypervisor took {steal:.0%} of the CPUs' time {when}"
-        why = "threads stand still during that time, which shows in latencies and slow_p99"
+        why = "threads stand still during that time, which shows in latencies and the slowest 1%"
         remedy = "# On the host, pin each virtual CPU (<vcpupin>) to a CPU of its own."
         cells = named(_cases_taken(evidence, lambda load: load.stolen))
         yield Finding("steal", severity, MACHINE, found, why, (remedy,), cells)

@@ -136,7 +136,7 @@ def _unmeasured(
 
 
 def check_peers(evidence: Evidence) -> Iterator[Finding]:
-    """Reports refused peer access: a note if no fabric joins devices, nor any reaches another."""
+    """Reports refused peer access: as a note if no fabric exists and no device reaches another."""
     why = "copies between the devices go through host memory, or not at all"
     remedy = (*tools(evidence, "peers"), _PEERS)
     refused = [*_unmeasured("peer-access", "peer", evidence, why, *remedy)]

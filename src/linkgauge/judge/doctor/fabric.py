@@ -32,7 +32,7 @@ NO_MODULE = "none"
 
 
 def used_adapters(machine: Machine) -> dict[str, list[Adapter]]:
-    """Returns the network ports that are not down, grouped by adapter name."""
+    """Returns the network ports that are active or of unknown state, grouped by adapter name."""
     ports = (one for one in machine.known.adapters if one.pci in machine.functions)
     return grouped((one.device, one) for one in ports if one.state in (None, "active"))
 

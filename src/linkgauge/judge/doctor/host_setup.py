@@ -72,7 +72,7 @@ def check_governor(evidence: Evidence) -> Iterator[Finding]:
         reason = _why_unknown(evidence, "frequency governor")
         found = f"cannot read the CPU frequency governor{reason}"
         why = "if threads start at a low frequency, latencies and small copies vary"
-        remedy = "cpupower frequency-info  # of a virtual machine: run it on the host"
+        remedy = "cpupower frequency-info  # for a virtual machine, run this on its host"
         yield Finding("governor", "unknown", MACHINE, found, why, (remedy,))
     elif own := slow & {*(all_of_them := governor.split(", "))}:
         which = "some CPUs" if len(all_of_them) > len(own) else "CPUs"
@@ -116,8 +116,8 @@ def check_memlock(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_smt(evidence: Evidence) -> Iterator[Finding]:
-    """Reports that copies with all hardware threads are slower than with one per core, or that this
-    process may use only a few cores, although more cores are near."""
+    """Reports copies by all hardware threads that are slower than by one thread per core, or a
+    process that may use only the threads of a few cores, although more cores are near."""
     host, threads = evidence.machine.known.host, evidence.machine.known.host.threads_per_core or 1
     if threads < 2:
         return

@@ -102,7 +102,7 @@ _Named = dict[tuple[bool, str], Part]
 
 
 def _named(evidence: Evidence) -> _Named:
-    """Maps PCI addresses to parts. A port's messages about its link concern the device below it."""
+    """Maps (is_link, PCI address) to parts. A port's link concerns the device below the port."""
     of_devices = {at: Part.device(name, at) for name, at in evidence.machine.addresses.items()}
     named = {(is_link, at): part for at, part in of_devices.items() for is_link in (True, False)}
     for hop in hops(evidence):

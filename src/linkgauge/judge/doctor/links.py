@@ -42,7 +42,8 @@ def check_silent(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_switches(evidence: Evidence) -> Iterator[Finding]:
-    """Reports a switch or bridge with two or more links, all slow, or three, all slow or worn."""
+    """Reports a switch or bridge with two slow links or more and no fast one, or with three links
+    or more that are all slow or counted errors."""
     joined = grouped((joint, hop) for hop in hops(evidence) for joint in _joins(hop))
     for joint, beside in joined.items():
         slow = [hop for hop in beside if hop.is_slow]
@@ -85,8 +86,8 @@ def check_target_speed(evidence: Evidence) -> Iterator[Finding]:
             why = "the link trains to no more than that at every boot"
             if virtual:
                 found = f"the emulated port above it, {port.address}, asks for {target:g} GT/s"
-                why = "the host's real port, which a guest cannot read, is probably limited, too, "
-                why += "and again at each boot of the host"
+                why = "the host's real port, which a guest cannot read, is probably limited, too: "
+                why += "its firmware may set that limit at each boot"
             runs = ", and the card's link runs at that speed" if held and virtual else ""
             found += f" (LnkCtl2){runs}; {_able(hop.both_speeds, f'{hop.speed:g} GT/s', evidence)}"
             remedy = retraining(port, hop.function, hop.speed, virtual=virtual)
@@ -264,7 +265,7 @@ def check_acs(evidence: Evidence) -> Iterator[Finding]:
             why = "what an adapter reads and writes in a device's memory (GPUDirect) goes up to "
             why += "the root complex and back"
         remedy = f"sudo setpci -s {port} ECAP_ACS+6.w=0:1c"
-        remedy += "  # not if devices are passed to VMs: it isolates them"
+        remedy += "  # not if devices are passed to VMs, which ACS isolates"
         yield Finding("acs", "warn", Part.function(port), found, why, (remedy,))
 
 

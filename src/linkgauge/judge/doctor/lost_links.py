@@ -69,7 +69,8 @@ def check_inactive(evidence: Evidence) -> Iterator[Finding]:
                 continue
             reported.add(part)
             numbers = ranges(link.index for link in down)
-            found = f"{count} of {device.memory} are inactive: number {numbers}"
+            noun = "number" if len(down) == 1 else "numbers"
+            found = f"{count} of {device.memory} are inactive: {noun} {numbers}"
             why = "copies between devices go over PCIe"
             if up:
                 why = f"the active ones carry {len(up) / len(all_links):.0%} of what all would"

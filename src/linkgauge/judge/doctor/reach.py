@@ -89,8 +89,8 @@ def check_in_switch(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _as_rings(rates: ExchangeRates, case: Case) -> tuple[float, float, Case, set[str]] | None:
-    """Returns the bandwidth of an all-reduce that is only as fast as rings, the bandwidth with
-    reductions in switches, the cell, and the switches. Returns None for other cells."""
+    """Returns the bandwidth of an all-reduce that does not seem to use reductions in switches, the
+    expected bandwidth with them, the cell, and the switches. Returns None for other cells."""
     cell = case.cell
     own = bandwidths(cell) if cell.status == "pass" or cell.kind == "limit" else None
     if own is None or cell.not_judged is not None or cell.verdict == "low":

@@ -147,7 +147,7 @@ class AcrossHosts(ExchangeRates):
     def _bound(self, devices: tuple[str, ...]) -> BusbwBound:
         if (limits := self._limits(devices)) is not None:
             return limits.bound
-        return BusbwBound(because="unknown: what the adapters of each host carry")
+        return BusbwBound(because="unknown: what the adapters of each host carry is unknown")
 
     def bounds(self, devices: tuple[str, ...]) -> Bounds:
         limits = self._limits(devices)

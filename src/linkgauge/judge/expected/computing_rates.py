@@ -26,7 +26,7 @@ rate of others, and no property tells which."""
 def product_bound(
     device: Accelerator | None, operation: object, readings: Sequence[Reading]
 ) -> Expected:
-    """Returns theoretical operations/s at the highest clock read under load, else the maximum."""
+    """Returns theoretical operations/s at the highest clock read under load or the maximum one."""
     if device is None or device.cores is None:
         return Expected(because="unknown: the number of the device's cores is not known")
     tensor = _TENSOR.get(device.capability or "", {})
@@ -53,6 +53,6 @@ def roof_of(cell: CellResult, work: WorkDone) -> Expected:
         return Expected(because="unknown: no part of the machine alone explains half of its time")
     roof = figure * bound.share if cell.report.is_latency else figure / bound.share
     because = (
-        f"{bound.kind}: {bound.share:.0%} of the time, at the rate that this run measured of it"
+        f"{bound.kind}: {bound.share:.0%} of the time, at the rate that this run measured for it"
     )
     return Expected(None, roof, because, measured=True)

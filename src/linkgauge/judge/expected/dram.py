@@ -29,7 +29,7 @@ class Ceilings(msgspec.Struct, frozen=True):
     rates: dict[tuple[int, str], dict[Path, float]] = {}
 
     def beside(self, transfer: Transfer) -> float | None:
-        """Returns the best rate of all other paths, so that no figure is compared with itself."""
+        """Returns the best rate of other paths than the transfer's own; None if none is known."""
         own = (transfer.source, transfer.destination)
         known = self.rates.get((transfer.engine.owner.index or 0, _operation(transfer)), {})
         return max((rate for path, rate in known.items() if path != own), default=None)
@@ -88,8 +88,8 @@ class HostMemory:
         self._rate = rate / len(machine.host.nodes) if rate else None
 
     def reached(self, node: Memory, *, alone: bool) -> ExpectedPath:
-        """Returns the path of a device into a node's memory. If `alone` is true, the device
-        transfers alone, and rates measured with host threads do not limit it."""
+        """Returns the use of a node's memory by a device. If `alone` is true, the device transfers
+        alone, and rates measured with host threads do not limit it."""
         if self._rate is not None:
             return ExpectedPath((self._use(str(node), self._rate, 1.0),))
         traffic = self._ceilings.traffic(node.index or 0)

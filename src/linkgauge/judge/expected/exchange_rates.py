@@ -165,7 +165,7 @@ class ExchangeRates:
         return [f"{_shown(own[0])}: {doubt}" for doubt, own in doubts.items()]
 
     def _slowest(self, devices: Sequence[str], way: Way, *, cost: bool) -> _Slowest | None:
-        """Returns an algorithm's bandwidth and slowest pairs. If `cost` is true, overhead counts.
+        """Returns an algorithm's bandwidth and slowest pairs, with overhead if `cost` is true.
         Returns None if no link limits the algorithm. Raises Unknown for an unknown path."""
         taken = longest_phase = 0.0
         late: tuple[Pair, ...] = ()
@@ -199,8 +199,9 @@ class ExchangeRates:
         joined = LinkBundle.joined([one for one, at in ends if own <= at and at & wiring.switches])
         path = fabric_path(pair, joined, 1.0, "write", kernel=True)
         part = _REDUCED.get(joined.nvlink or 0, _REDUCED_SINCE)
+        left = f"; {part:.0%} of that is left while summing{_BUSBW}"
         return replace(path, uses=tuple(
-            replace(use, cost=use.cost / part, why=f"{use.why}; {part:.0%} of that in sums{_BUSBW}")
+            replace(use, cost=use.cost / part, why=use.why + left)
             for use in path.uses
         ))  # fmt: skip
 

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 class Expectation(msgspec.Struct, frozen=True):
     """The expected figure of a cell. `expected` assumes that transfers share links fairly; `most`
-    is the limit of every sharing. `loose` is true if it is approximate, `sure` if it hardly varies.
+    is the limit for any sharing. `loose` is true if it is approximate, `sure` if it hardly varies.
     Cells are low below the first of `bounds`, perhaps low below the second. `start` is the startup
     time in seconds. `without` is why no achievable figure is known. `each` are transfers' rates."""
 
@@ -68,8 +68,8 @@ class Expectation(msgspec.Struct, frozen=True):
 
 
 class _PathShape(msgspec.Struct, frozen=True, gc=False):
-    """A path with numbers that compare it to others. Paths with equal `kind` are equally fast if
-    they share no device or link. `names` are the numbers of the path's devices and links."""
+    """A path, its `kind` (paths of equal kind that share no device or link are equally fast), and a
+    number for each of its devices and links (`names`)."""
 
     path: ExpectedPath
     kind: int
@@ -371,7 +371,7 @@ def _definition(cell: CellResult | PlannedCell, transfers: Sequence[Transfer]) -
 
 
 def _equivalent(shapes: Sequence[_PathShape]) -> tuple[int, ...]:
-    """Returns a key that is equal for paths which differ only in names of devices and links."""
+    """Returns a key that is equal if paths differ only in the names of devices and links."""
     names = [name for shape in shapes for name in shape.names] if len(shapes) > 1 else []
     return (*map(attrgetter("kind"), shapes), *map(numbering().__getitem__, names))
 

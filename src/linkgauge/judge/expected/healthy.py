@@ -34,7 +34,7 @@ Kind = tuple[CollectiveName, Algorithm, Devices]
 
 
 class Bounds(NamedTuple):
-    """The shares of the expected rate below which a figure is low, or perhaps low."""
+    """Shares of the expected rate below which a figure is low or perhaps low, and their basis."""
 
     low: float
     perhaps: float

@@ -44,11 +44,11 @@ H200s at 128 MiB (docs/benchmarks-collectives.md), 75 to 150 of eight."""
 
 
 class Use(msgspec.Struct, frozen=True):
-    """One link or memory that a transfer uses. `rate` is in bytes/s after line coding. `least` is
-    the fewest bytes that it carries for a byte of payload: 0 for requests, and where there is no
-    theoretical bound. `cost` is the bytes with all overhead. `direction` is "up" or "down" (away
-    from the host) on a PCIe link, "out" or "in" on an interface. `payload` is false for read
-    requests, which go in the opposite direction. `start` is the startup time in seconds."""
+    """One link or memory that a transfer uses. `rate` is in bytes/s after line coding. Per byte of
+    payload, it carries at least `least` bytes (0 for requests, or without a theoretical bound), and
+    `cost` bytes with all overhead. `direction` is "up" or "down" (from the host) on a PCIe link,
+    "out" or "in" on an interface. `payload` is false for read requests, which go in the opposite
+    direction. `start` is the startup time in seconds."""
 
     link: str
     rate: float
@@ -126,7 +126,7 @@ def under_load(readings: Iterable[Reading]) -> Trained:
 def pcie_path(
     crossed: Sequence[tuple[Wire, str]], access: Access, part: float, kernel: bool, trained: Trained
 ) -> ExpectedPath:
-    """Returns the PCIe path of a transfer's share `part`. Raises Unknown for an unknown link."""
+    """Returns the PCIe path of a share `part` of a transfer. Raises Unknown for unknown links."""
     if not crossed:
         return ExpectedPath()
     packets, uses = _packets(access, kernel, crossed), list[Use]()
@@ -195,7 +195,7 @@ def _writes_lines(own: PciFunction | None) -> bool:
 
 
 class _Packets(NamedTuple):
-    """PCIe packets of `size` bytes of payload. A read requests `request` bytes (None: a write)."""
+    """PCIe packets of `size` bytes of payload. `request` is the bytes of a read (None: a write)."""
 
     kind: str
     size: int
@@ -263,8 +263,7 @@ def fabric_path(
 
 
 def doubts_of_reads(transfers: Sequence[Transfer], paths: Sequence[ExpectedPath]) -> list[str]:
-    """Returns a doubt if several copy engines read from one device: it may supply less than its
-    links carry."""
+    """Returns a doubt if several copy engines read from one device, which may limit them."""
     sources = Counter(
         transfer.source.place
         for transfer, path in zip(transfers, paths, strict=True)

@@ -22,7 +22,7 @@ def is_concurrent(cell: CellResult) -> bool:
 
 
 class LinkSharing:
-    """The load of each link: the sum of its transfers' rates alone, as a share of its rate."""
+    """The load of each link: the sum of the rates that its transfers reach alone ÷ its own rate."""
 
     def __init__(self, wiring: Wiring, result: Result) -> None:
         self._wiring = wiring

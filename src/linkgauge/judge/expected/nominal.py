@@ -95,7 +95,7 @@ def _at_most(link: PciLink, *others: PciLink) -> PciLink:
 
 
 def _with_all_links(accelerator: Accelerator) -> Accelerator:
-    """Returns the accelerator with all links active. Active links supply unknown remote ends."""
+    """Returns the accelerator with all links active. Active links supply unknown ends and rates."""
     best = _at_most(accelerator.link, accelerator.link)
     if not any(link.active is False for link in accelerator.links):
         return accelerator if best == accelerator.link else replace(accelerator, link=best)

@@ -23,7 +23,7 @@ _AS_READ = 0.6
 
 
 def run_of(run: Run) -> Run:
-    """Corrects the read speed of each link that carried more bytes than this speed allows."""
+    """Applies `as_one`, and corrects the reported speed of each link that carried more."""
     run = as_one(run)
     carried = most_carried(run.machine, run.results)
     if not carried:

@@ -28,7 +28,8 @@ _COPYING = ("how fast a copy engine is within a device is not published",)
 
 
 class _Joined(NamedTuple):
-    """The links between two memories: fabric links by their ends, PCIe links with directions."""
+    """The links between two memories: fabric links by their ends, PCIe links with directions.
+    `beside` has doubts about them, and the host nodes whose memory they reach."""
 
     bundles: Mapping[tuple[str, str], LinkBundle]
     links: Sequence[tuple[Wire, str]]

@@ -118,7 +118,7 @@ class Anonymizer:
         return text
 
     def ids(self, text: str) -> str:
-        """Replaces only ids in the text: UUIDs, and the longer ids of containers."""
+        """Replaces only UUIDs, and ids of containers and pods (32 or more hexadecimal digits)."""
         return _ID.sub(partial(_id, self), text)
 
     def prose(self, text: str) -> str:
@@ -138,7 +138,7 @@ class Anonymizer:
         return self._known.sub(lambda found: self.known[found[0].lower()], text)
 
     def hostname(self, text: str) -> str:
-        """Replaces the host's name in a file that holds nothing else."""
+        """Replaces the whole text of a file that holds only the host's name."""
         return text.replace(text.strip("\0\n"), self._host) if self._host else text
 
     def steps(self, path: str, *, named: bool = True) -> str:

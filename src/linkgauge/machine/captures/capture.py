@@ -72,7 +72,7 @@ class Recorder(Captured):
         return Captured(dict(self.files), dict(self.links), folders)
 
     def _behind_link(self, path: str) -> bool:
-        """Whether a path leads through a link. If so, only the target is recorded."""
+        """Whether a path contains a link or `..`. Files are recorded only by their real paths."""
         steps = path.split("/")
         return ".." in steps or any(
             "/".join(steps[:end]) in self.links for end in range(1, len(steps) + 1)

@@ -234,7 +234,7 @@ def anonymize(tree: Captured, known: Iterable[str] = ()) -> Captured:
 
 
 def _path(who: Anonymizer, place: str, path: str, *, is_file: bool = False) -> str:
-    """Replaces names in a path. In a file's own name, which the kernel chose, only ids change."""
+    """Replaces names in a path that lies at `place`; in a file's name, only identifiers."""
     if _TOOLS.match(place):
         return who.texts.text(TOOL_FILE, path)
     if _DKMS.match(place):

@@ -1,4 +1,4 @@
-"""Removes texts from documents, except fields whose type is shareable (`model.shareable`)."""
+"""Replaces texts in documents unless the type of their field allows sharing (`model.shareable`)."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ _STATED = frozenset((
 
 
 class SharedTexts:
-    """Replaces texts of documents by pseudonyms, equal texts by equal pseudonyms. Words of hardware
-    and the words in `own` stay; the words in `options` stay in command lines only. `named` maps
-    names in lower case to their pseudonyms."""
+    """Replaces texts of documents by pseudonyms, equal texts by equal pseudonyms. Keeps words of
+    hardware and those in `own` (linkgauge's) and, in command lines only, those in `options`.
+    `named` maps names in lower case to pseudonyms that are already given."""
 
     def __init__(
         self,
@@ -185,7 +185,7 @@ class SharedTexts:
 
 
 def _all_in(words: frozenset[str], text: str) -> bool:
-    """Whether a text has only these words, and single letters or pairs next to a digit (`x16`)."""
+    """Whether a text has no identifiers, and only these words or short ones by a digit (`x16`)."""
     text = _PCI.sub("", text)
     if _IDENTIFIER.search(text):
         return False
@@ -217,7 +217,7 @@ def _fields(changes: Mapping[str, Change], value: dict[str, Any]) -> dict[str, A
 
 
 def _entries(key: Change, value: Change) -> Change | None:
-    """Returns a function to change a dict's keys and values, or None if both stay as they are."""
+    """Returns a function that changes a dict's keys and values; None if it would change nothing."""
     if key is _same and value is _same:
         return None
 

@@ -105,7 +105,7 @@ def error_of(reason: Reason, who: str | None = None) -> LinkgaugeError:
 
 
 def carry_out(command: _C, action: Callable[[_C], object], say: Callable[[bytes], object]) -> None:
-    """Runs a command and sends an answer by `say`. Raises an unexpected error again."""
+    """Runs a command and sends its answer by `say`. Raises only errors that are unexpected."""
     try:
         found = action(command)
     except LinkgaugeError as error:
@@ -118,7 +118,7 @@ def carry_out(command: _C, action: Callable[[_C], object], say: Callable[[bytes]
 
 
 class Channel:
-    """One end of a connection. It loads faster than `multiprocessing` and makes fewer calls."""
+    """One end of a connection. It loads faster than multiprocessing, with fewer system calls."""
 
     def __init__(self, end: socket.socket) -> None:
         self.socket = end

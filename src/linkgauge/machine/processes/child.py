@@ -52,7 +52,7 @@ def _die_with(parent: int) -> None:
 
 
 def _die_soon_after(descriptor: int) -> None:
-    """Kills this process some seconds after its parent's end: a profiler may still fetch data."""
+    """Kills this process GRACE_SECONDS after its parent ends: a profiler may still fetch data."""
 
     def wait() -> None:
         left = select.poll()

@@ -36,8 +36,8 @@ class Launch(NamedTuple):
 
 
 class _Launcher(NamedTuple):
-    """The names of a launcher's environment variables. `job` has the variables that identify a
-    launch; if empty, the launcher's process id does. `mpi` is mpi4py's name of the MPI."""
+    """The names of a launcher's environment variables. `job` names the variables that identify a
+    launch; without them, the launcher's process id does. `mpi` is mpi4py's name of the MPI."""
 
     rank: str
     size: str
@@ -171,7 +171,7 @@ _OF_SEVERAL = ("multinode", "_perf", "nic_", "nic:", "--resume")
 
 
 def is_heard(arguments: Sequence[str]) -> bool:
-    """Whether this process reports errors in arguments. Of several ranks, only rank 0 does so."""
+    """Whether this process reports errors: of ranks that run a command together, only rank 0."""
     try:
         rank = launched().rank
     except InputError:

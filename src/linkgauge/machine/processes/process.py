@@ -136,7 +136,7 @@ class Process:
         if code >= 0:
             return ProcessLost(f"{self.name} ended with exit code {code}")
         name = signal.Signals(-code).name
-        hint = ", as the kernel does where memory runs out" if name == "SIGKILL" else ""
+        hint = ", which the kernel sends when memory runs out" if name == "SIGKILL" else ""
         return ProcessLost(f"{self.name} was ended by {name}{hint}", "crash")
 
     def kill(self) -> None:
@@ -171,7 +171,7 @@ class Process:
 
 
 def program(module: str, address: str, surroundings: Surroundings) -> tuple[str, ...]:
-    """Returns a process's command line. `address`: an open socket's number or abstract name."""
+    """Returns a child's command line. `address` is an open socket's number or an abstract name."""
     cpus = ",".join(map(str, surroundings.cpus))
     arguments = (module, address, str(os.getpid()), cpus, *sys.path)
     return sys.executable, "-P", "-c", _PROGRAM, *arguments

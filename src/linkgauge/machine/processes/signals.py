@@ -22,7 +22,7 @@ def ignore_ending() -> None:
 
 
 class Signals:
-    """A context in which `_interrupt` handles signals that end a run, except ignored signals."""
+    """A context in which a subclass's `_interrupt` replaces Python's handlers of ending signals."""
 
     def __init__(self) -> None:
         self._before: dict[int, Handler] = {}

@@ -111,9 +111,9 @@ class HostDetails(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def within(self) -> dict[tuple[int, int], str]:
-        """How each pair of nodes lies: `within` a socket, `across` sockets, or `between the same
-        places of` two sockets. Empty if NUMA distances tell pairs apart, if a socket has only one
-        node, or if sockets have different numbers of nodes."""
+        """How each pair of nodes lies: `within` a socket, `between the same places of` two sockets
+        (their nth nodes), or `across` sockets. Empty if there are more than two NUMA distances, if
+        a socket has only one node, or if sockets have different numbers of nodes."""
         nodes = sorted(self.distances)
         each, rest = divmod(len(nodes), self.sockets or len(nodes) or 1)
         if each < 2 or rest or len({far for row in self.distances.values() for far in row}) > 2:

@@ -1,4 +1,4 @@
-"""What devices report while nothing is measured. Rates (one direction) are bytes/s, clocks Hz."""
+"""What devices report while nothing is measured. Rates are in bytes/s one way, clocks in Hz."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class LinkTraffic(msgspec.Struct, frozen=True):
 
 
 class LiveDevice(msgspec.Struct, frozen=True, kw_only=True):
-    """The state of a device. `number` is its index in nvidia-smi; PCIe rates are in bytes/s."""
+    """The state of a device. `number` is its index in nvidia-smi, and `up` whether it answers."""
 
     number: int
     accelerator: Accelerator

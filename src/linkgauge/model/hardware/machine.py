@@ -218,7 +218,7 @@ class Machine(BriefRepr, msgspec.Struct, frozen=True, dict=True):
         return self.pci_tree.functions
 
     def pci_line(self, address: str) -> tuple[PciFunction, ...]:
-        """Returns the PCI function and all bridges above it (in a guest, none), closest first."""
+        """Returns the PCI function and, except in a guest, all bridges above it, closest first."""
         function = self.functions.get(address)
         if function is None:
             return ()

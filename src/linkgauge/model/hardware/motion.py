@@ -17,8 +17,8 @@ _DONE = 1e-9
 
 
 class FlowWork(msgspec.Struct, frozen=True):
-    """A number of bytes for a flow to move. `size` is in bytes, `startup` (the delay before the
-    first byte) in seconds. An `endless` work repeats until all other works have ended."""
+    """A number of bytes for a flow to move, after `startup` seconds. Works with the same `queue`
+    are done one after the other. An `endless` work repeats until all other works have ended."""
 
     flow: Flow
     size: int

@@ -114,7 +114,7 @@ def is_node(place: str) -> bool:
 
 
 def is_memory(place: str) -> bool:
-    """Whether a link's end, as a vendor's library names it, is a memory or an unknown device."""
+    """Whether a link's end is a memory or a device (even an unknown one), and not a switch."""
     return ":" in place.partition(" ")[0] or place.startswith(("gpu", "cpu", "device"))
 
 

@@ -80,7 +80,7 @@ _SWITCH = ("upstream port", "downstream port")
 
 
 class PciTree:
-    """The tree of PCI functions. A loop of parents, as in garbled data, is followed only once."""
+    """The tree of PCI functions. Garbled data, in which parents form a loop, does no harm."""
 
     def __init__(self, functions: Iterable[PciFunction]) -> None:
         self.functions = {function.address: function for function in functions}
@@ -97,7 +97,7 @@ class PciTree:
         return tuple(found.values())
 
     def slot(self, address: str) -> str:
-        """Returns the address of the topmost port of a card's own switch, else `address`."""
+        """Returns the upstream port of the topmost switch on the device's card, else `address`."""
         card, slot, below = self.functions.get(address), address, address
         for port in self.above(address):
             is_own = card is not None and port.vendor == card.vendor is not None

@@ -34,7 +34,7 @@ class Joint(msgspec.Struct, frozen=True, eq=False, dict=True):
         return sum(rates) if rates and all(rates) else None
 
     def carries_no_more(self, other: Joint) -> bool:
-        """Whether this joint is surely at most as fast as `other`."""
+        """Whether this joint is certain not to be faster than `other`."""
         if self.rate and other.rate:
             return self.rate <= other.rate
         # Without both rates, only the same fabric links are sure to be equally fast.

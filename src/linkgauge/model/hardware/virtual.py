@@ -10,7 +10,8 @@ Cpus = tuple[int, ...]
 
 
 class BusFunction(PciFunction, frozen=True, kw_only=True):
-    """A PCI function. `windows` are resizable BARs: number, size and largest size in bytes."""
+    """A PCI function. `route` has the addresses from the topmost bridge to it, and `windows` each
+    resizable BAR's number, size and largest size in bytes."""
 
     route: tuple[str, ...] = ()
     subsystem: int | None = None
@@ -22,8 +23,8 @@ class BusFunction(PciFunction, frozen=True, kw_only=True):
 
 
 class Virtual(msgspec.Struct, frozen=True, kw_only=True):
-    """Facts about virtualization. `node_pages` has each node's total and free huge pages, by page
-    size in bytes. `crash_kernel` is the memory in bytes kept free for a crash kernel."""
+    """Facts about virtualization. `siblings` has the CPUs of each CPU's core, `node_pages` the
+    total and free huge pages of each node by page size. Page sizes and `crash_kernel` are bytes."""
 
     siblings: dict[int, Cpus] = {}
     node_pages: dict[int, dict[int, tuple[int, int]]] = {}

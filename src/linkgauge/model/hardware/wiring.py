@@ -26,7 +26,8 @@ from .pcie import link_rate
 
 
 class Wire(Link, frozen=True, kw_only=True):
-    """A link. Links of equal `grade` should be equally fast. `nominal` is in bytes/s."""
+    """A link. Links of equal `grade` should be equally fast. `nominal` is in bytes/s. A PCIe link
+    has PCI functions at its ends (`lower`, `upper`)."""
 
     part: Part
     grade: str = ""
@@ -61,9 +62,9 @@ class Touched(msgspec.Struct, frozen=True, eq=False):
 
 
 class Wired(NamedTuple):
-    """The facts that a machine's wiring is made from, by name. `nodes` has each node's number of
-    CPUs and bytes of memory. `devices` has each device's model and nearest node. `line` returns a
-    PCI function and all bridges above it for an address."""
+    """The facts that a machine's wiring is made from, by name. `nodes` has CPUs and bytes of
+    memory, `devices` model and nearest node, and `endpoints` the PCI addresses of accelerators and
+    adapters. `line` returns a PCI function and all bridges above it for an address."""
 
     known: Inventory
     nodes: Mapping[str, tuple[int, int | None]]
@@ -76,7 +77,7 @@ class Wired(NamedTuple):
 
 
 class Wiring:
-    """The graph of a machine's memories, switches and bridges. `switches` has fabrics' switches."""
+    """The graph of a machine's memories, switches and bridges. `switches` names fabric switches."""
 
     def __init__(self, machine: Wired) -> None:
         self._machine = machine
@@ -238,7 +239,7 @@ class Wiring:
         return None if route is None else [(self.wires[each.number], each) for each in route]
 
     def is_unsure(self, begin: str, end: str) -> bool:
-        """Whether the route passes a place that is assumed to be a switch, without proof."""
+        """Whether the route passes a switch that is assumed where links report no remote end."""
         crossed = self.route(begin, end) if self._unsure else None
         return any({wire.a, wire.b} & self._unsure for wire, _ in crossed or ())
 
@@ -296,10 +297,10 @@ class Wiring:
         threads = transfer.engine.count or cpus
         by = f"{threads}" if transfer.engine.kind == "cpu" else ""
         kinds: list[str] = [transfer.engine.kind, by]
-        pairs = {(ends[0], ends[-1]), *((end, owner) for end in ends if len(ends) == 1)}
+        pairs = [(ends[0], ends[-1]), *((end, owner) for end in ends if len(ends) == 1)]
         if is_node(owner) and transfer.engine.kind == "ce":  # staged there
-            pairs = {(end, owner) for end in ends}
-        for one, other in sorted(pairs):
+            pairs = [(end, owner) for end in ends]
+        for one, other in dict.fromkeys(pairs):
             between = self._between(one, other)
             parts |= between.parts
             kinds += between.kinds

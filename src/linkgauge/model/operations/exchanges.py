@@ -127,15 +127,15 @@ def ring_orders(ranks: int, rings: int) -> tuple[Order, ...]:
 
 @lru_cache(maxsize=64)
 def rings_over(links: tuple[Order, ...], most: int | None = None) -> tuple[Order, ...]:
-    """Returns as many rings as can use separate links. `links[a][b]` counts links from a to b."""
+    """Finds up to `most` rings that share no link. `links[a][b]` counts links from a to b."""
     limit = min(map(sum, (*links, *zip(*links, strict=True))))
     tried = (_separate(links, many) for many in range(min(limit, most or limit), 0, -1))
     return tuple(next((found for found in tried if found), ()))
 
 
 def rings_by_rail(hosts: Sequence[Hashable]) -> tuple[Order, ...]:
-    """Returns a ring for each rail (a rank's position on its host). Returns () if there are fewer
-    than two hosts, or if not all hosts have the same number of ranks, at least two."""
+    """Returns a ring for each rail (a rank's position on its host). Returns () if a host is None,
+    if there are fewer than two hosts, or unless all have equally many ranks, at least two."""
     by_host = grouped(zip(hosts, range(len(hosts)), strict=True))
     own = [*by_host.values()]
     if None in by_host or len(own) < 2 or len({*map(len, own)}) > 1 or len(own[0]) < 2:

@@ -165,10 +165,11 @@ class ArrayWork(msgspec.Struct, frozen=True):
 
 
 class Operation(msgspec.Struct, frozen=True):
-    """An operation and its properties. `is_compared` is true if buffers show whether it was right,
-    `is_single` if a sample is one iteration, `in_memory` if it uses memories, `concurrent_loads` if
-    transfers after the first are copies that run meanwhile, and `of_sizes` if the operation's cells
-    form a curve over sizes."""
+    """An operation and its properties. `lacking` says what a backend without it lacks.
+    `is_compared` is true if buffers show whether it was right, `is_single` if a sample is one
+    iteration, `by_device` if a device can do it alone, `in_memory` if it uses memories, `of_sizes`
+    if its cells form a curve over sizes, and `concurrent_loads` if transfers after the first are
+    copies that run meanwhile."""
 
     name: OperationName
     lacking: str

@@ -17,9 +17,9 @@ _HELD_UP = 0.8
 
 
 class Bottleneck(msgspec.Struct, frozen=True):
-    """What limits a workload. `shares` is, for each part of the machine, the share of the time that
-    the part is busy. `kind` is the limiting part, `share` its share. `kind` is None if no part is
-    busy half of the time."""
+    """What limits a workload. `shares` has the share of the time that each part of the machine is
+    busy. `kind` is the limiting part, `share` its share. `kind` is None if no part is busy half of
+    the time, and launches take less than 80 % of it."""
 
     kind: BoundKind | None
     share: float

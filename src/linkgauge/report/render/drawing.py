@@ -25,7 +25,7 @@ _LETTER, _GAP = 6.4, 44
 
 class Drawer:
     """Draws charts. `draw` returns None for a chart that it cannot draw; `missing` then says why.
-    If `early` is true, loads the libraries at once (half a second of a CPU), else when it draws."""
+    Loads the libraries (half a second) at once if `early` is true, else when it first draws."""
 
     def __init__(self, *, early: bool = True) -> None:
         self.missing: str | None = None

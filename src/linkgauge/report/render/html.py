@@ -23,7 +23,7 @@ FRAME = "width:100%;height:32em;border:0;resize:vertical;overflow:auto"
 
 
 def framed(page: Page) -> str:
-    """Returns a page in a frame, for use within another page. Neither can affect the other."""
+    """Returns a page in a frame, for use within another page. Neither page can affect the other."""
     content = escape(html_of(page))
     return f'<iframe srcdoc="{content}" sandbox="allow-scripts" style="{FRAME}"></iframe>'
 
@@ -83,7 +83,7 @@ def _shown(value: object) -> object:
 
 
 class _Places:
-    """Writes cells as HTML. `said` numbers the texts that appear at the mouse pointer."""
+    """Formats the cells of matrices. `said` numbers the texts that appear at the mouse pointer."""
 
     def __init__(self) -> None:
         self.said: dict[str, int] = {}

@@ -16,7 +16,7 @@ _STDERR = 2
 
 
 class PageProcess:
-    """A process that writes a page. Loads libraries at its start, for charts only if `charts`."""
+    """A process that writes a page. It loads libraries early, those for charts only if `charts`."""
 
     def __init__(self, *, charts: bool) -> None:
         self._process = Process(__name__, output=_STDERR, session=True)

@@ -1,6 +1,5 @@
 """Draws a machine as SVG: parts of the PCI tree and a fabric's switches as bars, direct links as
-brackets. (graphviz would add 5 MB, has a wheel only for x86-64, and draws a switch as a dot, which
-is harder to read.)"""
+brackets. (graphviz draws switches as dots, would add 5 MB, and has a wheel only for x86-64.)"""
 
 from __future__ import annotations
 
@@ -61,7 +60,7 @@ def style_of_pictures() -> str:
 
 
 class _Drawing:
-    """Draws a machine. A switch in `several` has several bars, joined by a line on the left."""
+    """Draws a machine. Each switch that `several` names is drawn as several joined bars."""
 
     def __init__(self, picture: Picture, wide: int, several: Sequence[str] = ()) -> None:
         self._picture, self._wide, self._several = picture, wide, several

@@ -23,7 +23,7 @@ _USELESS = frozenset(
 
 
 def cleaned(drawn: str, says: str) -> str:
-    """Removes invisible frames, roles and decimals from a chart. Labels the chart with `says`."""
+    """Removes needless elements, attributes and digits from an SVG. Labels the SVG with `says`."""
     root = fromstring(drawn)
     _clean(root)
     root.attrib.pop("width", None)

@@ -1,4 +1,4 @@
-"""Draws charts as SVG in a separate process, which takes most of a second to start."""
+"""Draws charts as SVG in a separate process. To start the process takes most of a second."""
 
 from __future__ import annotations
 

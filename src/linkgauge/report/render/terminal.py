@@ -1,4 +1,4 @@
-"""Shows blocks on a terminal. Columns are as wide as they need and the terminal allows."""
+"""Shows blocks on a terminal. Columns are as wide as their texts, if the terminal has room."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ class _Set(NamedTuple):
 
 @dataclass(frozen=True)
 class Columns:
-    """A table. A short `caption` becomes the head of the first column. If the table is too wide,
-    heads become short; then columns are left out; then long names get separate lines; and at last
-    the table is split into blocks."""
+    """A table. A short `caption` becomes the head of the first column. If `even`, all other columns
+    are equally wide. If the table is too wide, heads become short; then columns are left out; then
+    long names get separate lines; and at last the table is split into blocks."""
 
     caption: Text
     columns: Sequence[Column]
@@ -332,7 +332,7 @@ def _label(name: str) -> Text:
 
 @dataclass(frozen=True)
 class Steps:
-    """A remedy's steps. They can be pasted as a whole: prose and files become comments."""
+    """A remedy's steps, as text to paste into a shell: prose and files become comments."""
 
     steps: Sequence[Step]
     indent: int

@@ -21,8 +21,8 @@ def check_name(path: Path) -> None:
 
 
 def write_page(path: Path, page: Page, drawer: Drawer | None = None) -> None:
-    """Writes PDF if the path ends in .pdf, else HTML. Raises MissingPackage and the errors of
-    write_asked."""
+    """Writes PDF if the path ends in .pdf, else HTML. `drawer` draws the charts. Raises
+    MissingPackage if PDF needs a package, InputError or ResultsError if writing fails."""
     with drawer or Drawer() as own:
         if path.suffix.lower() == ".pdf":
             from .pdf import pdf_of

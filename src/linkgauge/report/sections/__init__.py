@@ -1,4 +1,4 @@
-"""Registers a report's sections: each `Section` in modules of this folder, and of rooms."""
+"""Lists a report's sections, from modules of this folder and from optional features (rooms)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class SeveralRuns(msgspec.Struct, frozen=True):
-    """Runs of a report. `last` has the last run of each accelerator and label."""
+    """Runs of a report. `last` is by accelerator and label. `left_out` has messages on others."""
 
     runs: Sequence[OneRun]
     comparisons: Sequence[ConfigurationComparison]
@@ -32,7 +32,8 @@ class SeveralRuns(msgspec.Struct, frozen=True):
 
 class Section(NamedTuple):
     """A section of a report. `of_run` shows one run, `of_runs` several. `on_screen` is true if a
-    terminal also shows the section, below the figures. `below` makes the lines below a result."""
+    terminal also shows the section, below the figures. `below` makes lines below a result,
+    with details if its second argument is true."""
 
     name: str
     title: str

@@ -136,7 +136,7 @@ def transfers(view: ResultView) -> Iterator[Block]:
 
 
 def _kept(cell: CellResult) -> str:
-    """Formats an interval's coverage, or `samples ` for an interval of one run's samples."""
+    """Formats the share of other runs that an interval covers: `95% `, or `samples ` if unknown."""
     if cell.interval is None:
         return ""
     return "samples " if cell.interval.coverage is None else f"{cell.interval.coverage:.0%} "

@@ -38,6 +38,7 @@ _KINDS: dict[str, tuple[str, Tone]] = {
     "not proven": (" ({})", "dim"),
 }
 """`noise` is within the interval, `not proven` has none."""
+_AT_LENGTH = {"within": "copy within a device"}
 _REACH = plain("±: how far the 95% interval reaches, on its wider side")
 _DIFFERENCES = line(
     "Differences from the first configuration of the same accelerator: ",
@@ -104,7 +105,7 @@ def entry_of(cell: RunCell | None, at: int) -> Entry:
 
 
 def kind_of(cell: RunCell, at: int) -> str:
-    """Returns `baseline` (first side), `better`, `worse`, `noise` or `not proven`."""
+    """Returns `baseline` if side `at` is 0, else `better`, `worse`, `noise` or `not proven`."""
     if at == 0:
         return "baseline"
     one = cell.changes[at - 1]
@@ -125,7 +126,7 @@ def fact_tables(comparisons: Sequence[ConfigurationComparison]) -> Iterator[Bloc
 
 
 def fact_table(facts: Sequence[Fact], names: Sequence[str], where: str = "") -> Block:
-    """Returns a table of facts that differ. A row shows a fact and its value on each side."""
+    """Returns a table of differing facts and their values by side. `where` is for the caption."""
     if not facts:
         text = f"{where}: " if where else ""
         return Prose([plain(f"{text}no difference of machine or settings is known", "dim")])
@@ -155,7 +156,8 @@ def _chart(one: ConfigurationComparison, aspect: Aspect, cell: RunCell) -> Chart
         says = f"{own}: {entry.text} ({unit.shown}, {kind})"
         rows.append({"series": own, "x": x, "low": low, "high": high, "kind": kind, "says": says})
         lines.append((Entry(own), entry, Entry(kind)))
-    title = f"{name} on {label(one.accelerator)}, {cell.better} is better"
+    what = _AT_LENGTH.get(name, name)
+    title = f"{what} on {label(one.accelerator)}, {cell.better} is better"
     heads = (Column("configuration"), Column(unit.shown, True), Column(f"against {labels[0]}"))
     table = Table(plain(label(cell.benchmark)), heads, lines)
     return ChartFigure(title, title, chart_specs.bars(f"{name} ({unit.shown})"), rows, table)

@@ -45,7 +45,7 @@ _LEVEL = 4
 
 
 def attachment(name: str, says: str, content: Iterable[bytes]) -> Attachment:
-    """Compresses a file with gzip, piece by piece, without holding the whole file in memory."""
+    """Returns a file to attach, packed by gzip piece by piece. `says` describes it to people."""
     size, packed, packer = 0, bytearray(), compressobj(_LEVEL, wbits=31)
     for piece in content:
         size += len(piece)

@@ -46,7 +46,8 @@ def diagnosis_document(diagnosis: Diagnosis) -> str:
 
 
 def blocks(findings: Sequence[Finding], by: str = "doctor") -> Iterator[Block]:
-    """Shows findings. Joins findings that differ only in their subject. Shows each remedy once."""
+    """Shows findings, then their counts, which begin with `by`. Joins findings that differ only in
+    their subject, and shows each remedy once."""
     given: dict[tuple[Step, ...], str] = {}
     for group in groups_of(findings):
         for equivalent in (group.equivalent, *group.explained):
@@ -55,7 +56,8 @@ def blocks(findings: Sequence[Finding], by: str = "doctor") -> Iterator[Block]:
 
 
 def once(problem: Problem, name: str, given: dict[tuple[Step, ...], str]) -> Problem:
-    """Replaces steps that an earlier problem has (`given`) by a reference to that problem."""
+    """Replaces a remedy by a reference if an earlier problem had the same one. `given` names the
+    first problem of each remedy, and gets `name` if this is the first."""
     taken = tuple(problem.steps)
     if not taken or (first := given.setdefault(taken, name)) == name:
         return problem
@@ -93,7 +95,7 @@ def steps_of(finding: Finding) -> tuple[Step, ...]:
 
 
 def _purpose(remedy: Sequence[Step]) -> str:
-    """Returns TO_INSPECT if a remedy has only captions and commands that look, else TO_FIX."""
+    """Returns TO_INSPECT if a remedy has only captions and read-only commands, else TO_FIX."""
     looks = all(
         step.only_looks if isinstance(step, Command)
         else isinstance(step, RemedyText) and step.text.endswith(":")
@@ -103,13 +105,13 @@ def _purpose(remedy: Sequence[Step]) -> str:
 
 
 def brief(groups: Sequence[FindingGroup], below: FindingGroup | None = None) -> Iterator[Block]:
-    """Yields each check's first finding with its reason and symptoms, and with the remedy if that
-    is one command. Of a check that `below` shows in full, yields only the subjects of warnings."""
+    """Yields a problem for each check and severity: its first finding with its reason, symptoms
+    and, if it is one command, remedy. Of warnings of `below`'s check, yields only the subjects."""
     by_check = grouped(((one.first.check, one.first.severity), one) for one in groups)
     for (check, severity), (first, *others) in by_check.items():
         subjects = subjects_of(*(group.equivalent for group in (first, *others)))
         if below is not None and check == below.first.check and severity != "fail":
-            found = plain("found by the check of the verdict, below, too")
+            found = plain("the check that gives the verdict, below, found this, too")
             yield Problem(severity, SEVERITIES[severity], f"{check}  {subjects}", found)
             continue
         problem = problem_of(first.equivalent)

@@ -1,4 +1,4 @@
-"""Shows nodes that should be equivalent, one in each row, with the odd ones first."""
+"""Shows nodes that should be equivalent, one in each row. Nodes that differ come first."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ def _some(result: Result, large: Large) -> tuple[tuple[str, ...], Line | None]:
 
 
 def sizes(view: ResultView) -> Iterator[Block]:
-    """Shows figures by size, with very many sizes as rows. Uses the last figure of each size."""
+    """Shows figures by size. Too many sizes become rows. A repeated size shows its last figure."""
     sizes = sorted({one.size for one in view.results})
     names = dict.fromkeys(one.benchmark for one in view.results)
     found = [row for name in names for row in _by_size(name, view.results, sizes)]

@@ -129,16 +129,16 @@ def falling_lines(result: Result) -> Iterator[Line]:
     falls = [fall for cells in several.values() for fall in _falls(cells, result.unit)]
     known = [cell for cells in several.values() for cell in cells if _interval(cell)]
     if len(known) > 1 and not falls:
-        yield plain("no latency falls by more than its interval as the load grows", "dim")
-    yield from (plain(f"falls as the load grows: {fall}", "warn") for fall in falls)
+        yield plain("no latency falls by more than its 95% interval as the load grows", "dim")
+    yield from (plain(fall, "warn") for fall in falls)
 
 
 def _falls(cells: Sequence[CellResult], unit: str) -> Iterator[str]:
     known = [(cell, bounds) for cell in cells if (bounds := _interval(cell))]
     for (before, (least, _)), (after, (_, most)) in pairwise(known):
         if most < least:
-            figures = " after ".join(_figure(cell, unit) for cell in (after, before))
-            yield f"{after.row} at {after.column}: {figures} at {before.column}"
+            ends = (f"{_figure(cell, unit)} at {cell.column}" for cell in (before, after))
+            yield f"{after.row} falls as the load grows: from {' to '.join(ends)}"
 
 
 def _interval(cell: CellResult) -> tuple[float, float] | None:

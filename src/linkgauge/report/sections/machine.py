@@ -66,7 +66,7 @@ def _bundles(links: Sequence[FabricLink]) -> Iterator[tuple[tuple[str, ...], _En
 
 
 def _listed(ends: _Ends) -> str:
-    """Formats the ends of links, with their numbers of links above 1: `sim:1-3, nvswitch (18)`."""
+    """Formats where links lead, and how many to each end if not one: `sim:1-3, nvswitch (18)`."""
     ordered = sorted(ends, key=lambda end: (len(end[0]), end))
     groups = grouped((count, name) for name, count in ordered)
     return ", ".join(

@@ -1,4 +1,4 @@
-"""Shows results with too many cells to read, in a line each, or by distribution and extremes."""
+"""Shows results with too many cells for a matrix: a line for each, or distribution and extremes."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def _ends(measured: Known) -> Table:
         Column("end"), Column("cells", True), Column("low", True), Column("least", True),
         Column("median", True),
     )  # fmt: skip
-    return Table(plain(_caption("Ends of cells that are low", len(rows), len(worst))), heads, rows)
+    return Table(plain(_caption("Ends of low cells", len(rows), len(worst))), heads, rows)
 
 
 def _pairs(result: Result, low: Known) -> Table:

@@ -29,7 +29,7 @@ def _blocks(one: OneRun) -> Iterator[Block]:
 
 
 def reason_lines(run: Run) -> Iterator[Line]:
-    """Yields lines: `skip  needs two devices: device_to_device_memcpy_read_ce and 3 more`."""
+    """Yields reasons: `skip  needs two devices: device_to_device_memcpy_read_ce and 3 more`."""
     yield from _lines(run, _ORDER)
 
 

@@ -54,7 +54,7 @@ def blocks(run: Run, outcome: Outcome) -> Iterator[Block]:
 
 
 def sentence_of(run: Run, outcome: Outcome) -> str:
-    """Formats `8 NVIDIA H200 copy 55.4 GB/s each from host memory, as this hardware should`."""
+    """Sums up a run (`8 NVIDIA H200 copy 55.4 GB/s each from host memory, as …`) if it can."""
     known = {where: cells for where, names in _FROM.items() if (cells := _first(run, names))}
     if known:
         who = _devices(run, [*chain(*known.values())])
@@ -171,8 +171,9 @@ def tally(run: Run, outcome: Outcome) -> Iterator[Tile]:
         why = ", ".join(f"{n:,} {how}" if len(left) > 1 else how for how, n in left.items())
         yield from _counted([(sum(left.values()), f"more not measured ({why})", "bad")])
     for severity, tone in SEVERITIES.items():
-        several = "" if severities[severity] == 1 else "s"
-        yield from _counted([(severities[severity], f"{severity} finding{several}", tone)])
+        if found := severities[severity]:
+            several = "" if found == 1 else "s"
+            yield Tile(f"{found:,}", f"{severity} finding{several}", tone, separate=True)
     if run.finished is None:
         yield Tile("interrupted", "", "warn")
     if run.simulated:

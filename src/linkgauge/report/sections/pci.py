@@ -174,7 +174,7 @@ class _Pairs:
         return UNKNOWN if known is None else str(known)
 
     def topology_class(self, one: Subject, other: Subject) -> str:
-        """Returns the class of a link, `NV18` or a PCI class; `NV18?` if some ends are unknown."""
+        """Returns `NV18` for 18 NVLinks (`NV18?` if ends are unknown), `NET`, or a PCI class."""
         ends = [subject.accelerator.memory for subject in (one, other) if subject.accelerator]
         if len({self._hosts.get(end) for end in ends}) > 1:
             return NETWORK

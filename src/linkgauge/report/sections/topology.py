@@ -47,7 +47,7 @@ _Row = Sequence[str | Entry]
 
 
 class _Link(msgspec.Struct, frozen=True):
-    """One link, or several equivalent ones. Figures are in bytes/s. The picture shows `word`."""
+    """One or more equal links. Rates are in bytes/s. A picture shows `word`, and tooltip `says`."""
 
     what: Entry
     one_way: tuple[float, ...]

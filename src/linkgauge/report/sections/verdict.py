@@ -39,7 +39,7 @@ from .opening import tally
 MOST_LOW = 3
 LONGEST_COMMENT = 40
 DO_FIRST = "do first"
-RUN_THERE = "run there"
+ON_SERVER = "on server"
 """The heading of remedies for a simulated machine. Nothing can be run on such a machine."""
 
 
@@ -103,7 +103,7 @@ def _one_step(taken: Sequence[Step], closing: Closing) -> Sequence[Step]:
     if len(commands) == 1 and len(captions) == 1 and len(captions[0]) <= LONGEST_COMMENT:
         return [Command(commands[0].words, captions[0])]
     about = re.split(r"[.,] ", captions[0])[0].rstrip(".") if captions else "a change"
-    where = "shown above" if closing.kept is None else "which doctor shows"
+    where = "shown above" if closing.kept is None else "shown by doctor"
     return [RemedyText(f"{about}: {len(taken)} lines, {where}")]
 
 
@@ -140,7 +140,7 @@ def of_machine(
 
 def _where(machine: Machine, run: Run | None = None) -> str:
     is_here = machine.simulated is None and (run is None or run.tool is msgspec.UNSET)
-    return DO_FIRST if is_here else RUN_THERE
+    return DO_FIRST if is_here else ON_SERVER
 
 
 def _problem(wrong: WorstOfRun, last: Sequence[tuple[str, Line]], do: str) -> Problem:

@@ -67,7 +67,7 @@ def _others(same: Sequence[str], before: Set[object], after: Set[object]) -> Ite
     counts = ((len(before - after), "gone"), (len(after - before), "new"))
     if any(count for count, _ in counts):
         given = (f"{count_of(count, 'figure')} {how}" for count, how in counts if count)
-        yield plain(f"on one side only: {', '.join(given)}", "dim")
+        yield plain(f"without a counterpart: {', '.join(given)}", "dim")
 
 
 def _kind(one: CellFigure) -> tuple[str, str]:

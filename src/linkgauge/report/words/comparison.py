@@ -129,7 +129,7 @@ def in_words(result: Result, cell: CellResult) -> str:
 
 
 def unit_in_words(result: Result, cell: CellResult) -> str:
-    """Returns a figure's unit. For the benchmark `primes`: `times/s`."""
+    """Returns the unit of a cell's figure, which is `times/s` for the benchmark `primes`."""
     return "times/s" if cell.does.name == "primes" else unit_of(result.unit).shown
 
 

@@ -119,8 +119,8 @@ def is_judged(cell: CellResult) -> bool:
 
 
 class JudgedShare(NamedTuple):
-    """How many cells were measured, and how many were judged. `cpus` (pairs of CPUs) and `others`
-    are the judged cells that were only compared with similar cells of the run."""
+    """The numbers of cells that were measured and that were judged. `cpus` (for pairs of CPUs) and
+    `others` count the judged cells that were only compared with similar cells of the run."""
 
     measured: int
     judged: int
@@ -156,14 +156,15 @@ NOTHING = "nothing was measured"
 WHY_NOT: dict[NotJudged | None, tuple[str, str]] = {
     "start": ("transfers too small to judge",
               "transfers this small depend on the time that they take to start"),
-    "shared": ("links shared with others", "the figures' links are shared with others"),
+    "shared": ("links shared with other transfers",
+               "other transfers share the links at the same time"),
     "assumed": ("only assumed facts", "every figure rests on assumed facts"),
 }  # fmt: skip
 """What figures without a verdict have, and a sentence on a run in which all have that."""
 
 
 def nothing_wrong(run: Run, unjudged: str = "", *, is_waived: bool = False) -> str:
-    """Formats a line on a run without failures. `unjudged` says why the run has no verdict."""
+    """Describes a run without failures except waived ones (`is_waived`), or why it is unjudged."""
     passed = [cell for one in run.results for cell in one.cells if cell.status == "pass"]
     known = judged_of(run)
     if not passed:

@@ -53,7 +53,7 @@ def difference(ratio: float, better: Better, other: str = "") -> str:
 
 
 def loss_below(fraction: float, better: Better) -> str:
-    """Formats which losses go unnoticed: `a loss below 12%`, or `a loss of half` if most do."""
+    """Formats losses that go unnoticed: `a loss below 12%`, or `a loss of half` if hides_all."""
     if hides_all(fraction, better):
         return "a loss of half"
     if better == "lower" and fraction >= _TWICE - 1:
@@ -71,7 +71,7 @@ def may_have_lost(fraction: float, better: Better) -> str:
 
 
 def hides_all(fraction: float, better: Better) -> bool:
-    """Whether a loss of `fraction` is more than a drop of a rate to 1/10 (a time: to 10 times)."""
+    """Whether a loss of `fraction` makes a rate less than 1/10, or a time more than tenfold."""
     from linkgauge.model.stats.changes import log_of_loss
 
     return log_of_loss(fraction, better) > _TENFOLD
@@ -86,7 +86,7 @@ def with_reach(figure: float, low: float | None, high: float | None, unit: str) 
 
 
 def course(figures: Sequence[float], most: int) -> str:
-    """Draws a bar for each figure. Above `most` figures, a bar is the median of neighbours."""
+    """Draws a bar for each figure. If there are more than `most`, a bar is a median of several."""
     count = min(most, len(figures))
     ends = [len(figures) * number // count for number in range(count + 1)] if count else []
     middles = [statistics.median(figures[begin:end]) for begin, end in pairwise(ends)]
@@ -138,7 +138,7 @@ def said_of(group: Changed) -> str:
 
 
 def since_line(one: Since) -> str:
-    """Formats `against 12 earlier runs: worse: -4.0% in all 28 cells with cuda:3`."""
+    """Formats changes: `against 12 earlier runs: worse: -4.0% in all 28 cells with cuda:3`."""
     said = [f"{one.largest.direction}: {said_of(one.largest)}"] if one.largest else []
     said += [f"{count_of(one.more, 'other cell')} changed"] if one.more else []
     said += [f"no change is proven in {count_of(one.cells)}"] if not said else []

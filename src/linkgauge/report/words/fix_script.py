@@ -26,7 +26,8 @@ fi
 
 
 def fix_script(findings: Sequence[Finding], of: str) -> str:
-    """Returns the script. Commands that can run as they are stand in it; all else is a comment."""
+    """Returns the script for a machine, `of`. Prose, files, and commands that a person must edit or
+    run by hand become comments."""
     lines = [_HEAD.format(of=printable(of))]
     given: dict[tuple[str, ...], str] = {}
     remedied = (one for one in equivalent_findings(findings) if one[0].remedy)

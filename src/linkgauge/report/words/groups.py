@@ -1,4 +1,4 @@
-"""Groups findings that differ only in their subject, with the findings that they explain."""
+"""Joins findings that differ only in their subject, and puts symptoms below their cause."""
 
 from __future__ import annotations
 

@@ -65,7 +65,8 @@ MOST_MODES = 2
 def below_lines(
     results: Sequence[Result], *, named: bool = False, detailed: bool = False
 ) -> Iterator[Line]:
-    """Yields the lines below a table. `named`: the table already shows verdicts."""
+    """Yields the lines below a table. If `named`, the table itself shows verdicts. If `detailed`,
+    adds all reasons and threads, and omits summaries of figures."""
     yield from _mode_lines(results, most=None if detailed else MOST_MODES)
     if not named:
         for verdict in _TELLING:
@@ -206,11 +207,11 @@ def _ratios(
     found = [kind for kind in kinds if kind in figures]
     if found and figures.get(reference):
         ratios = [f"{kind} {figures[kind] / figures[reference]:.2f}" for kind in found]
-        yield _line(what, f"{first_of(ratios, ', ')} times that of {name}")
+        yield _line(what, f"{first_of(ratios, ', ')} times the figure of {name}")
 
 
 def _shares(cells: Sequence[CellResult]) -> Iterator[Line]:
-    """Yields the cost of address translation (TLB): the time that huge pages save."""
+    """Yields the share of the latency that huge pages save: the cost of TLB misses."""
     curves = grouped((cell.row.removesuffix(_kind(cell)).strip(), cell) for cell in cells)
     for row, own in curves.items():
         kinds = tabled((_kind(cell), cell.column, cell) for cell in own)

@@ -102,7 +102,7 @@ def _sentence_of_all(notes: Sequence[Note]) -> str:
 
 
 def deciding_lines(run: Run) -> Iterator[Line]:
-    """Yields notes on ranges computed anew, on assumed facts, and on faults without effect."""
+    """Yields notes on recomputed ranges and, if simulated, assumed facts and ineffective faults."""
     if run.ranges == "anew":
         yield Noted(f"ranges are {ANEW}").line()
     if not run.simulated:

@@ -11,7 +11,7 @@ from linkgauge.judge.doctor import failed
 from linkgauge.judge.findings import Finding
 from linkgauge.judge.outcome import Outcome
 from linkgauge.model.documents.result import Run, Status, Verdict
-from linkgauge.model.units import unit_of
+from linkgauge.model.units import count_of, unit_of
 from linkgauge.report.blocks import TONES, Line, Span, line, text_of
 from linkgauge.report.forms import cells_of
 from linkgauge.report.matrix import shown
@@ -93,11 +93,11 @@ def _worst_low(run: Run, verdict: Verdict, why: str = "") -> Line | None:
 
 
 def more_of(found: Sequence[object]) -> str:
-    return f", and {len(found) - 1} more" if len(found) > 1 else ""
+    return f", and {count_of(len(found) - 1, 'more cell')}" if len(found) > 1 else ""
 
 
 def lowest_cells(run: Run, verdict: Verdict = "low") -> list[tuple[float, str, str, str]]:
-    """Returns each low cell's share, figure, name and reference, the lowest share first."""
+    """Returns share, figure, name and reference of cells with `verdict`, the lowest share first."""
     name = naming(run)
     found = [
         (low.share, f"{shown(low.figure, result.unit)} {unit_of(result.unit).shown}",

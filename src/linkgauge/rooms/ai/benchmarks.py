@@ -1,4 +1,4 @@
-"""Defines benchmarks of AI workloads. No profile has them, because they need torch and time."""
+"""Defines benchmarks of AI workloads. No profile has them: they need torch, and take long."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ BALANCES = (50, 100, 200)
 
 
 class _Scale(NamedTuple):
-    """What is measured by default on a CPU or an accelerator. `trained` is the model for training.
-    `few` are the batch sizes for the number types after the first."""
+    """Defaults for a CPU or an accelerator. `trained` is the model for training. The first number
+    type in `numbers` is measured with all `batches`, the others only with the batches `few`."""
 
     model: ModelName
     trained: ModelName
@@ -192,14 +192,14 @@ WORKLOADS = tuple(
         ("ai_inference_streamed",
          "weights streamed from host memory for each pass, prompt(row) by batch(column)",
          _streamed, BANDWIDTH),
-        ("ai_kv_offload", "keys and values of a batch moved, way(row) by batch(column)",
+        ("ai_kv_offload", "keys and values of a batch moved, direction(row) by batch(column)",
          _offload, BANDWIDTH),
         ("ai_training_step",
          "training step of transformer blocks, type and batch(row) by devices(column)",
          _training, STEP),
         ("ai_pipeline",
-         ("input and results copied while pieces compute, time of computing by that of "
-          "copying(row) on device(column)"),
+         ("input and results copied while pieces compute, computing in % of copying time(row) "
+          "on device(column)"),
          _pipeline, BANDWIDTH),
     )
 )  # fmt: skip

@@ -34,7 +34,7 @@ class AiOptions(Options):
     )
     model: Literal["10m", "100m", "1b", "3b"] | None = option(
         WHAT,
-        "Use a model of this size. Default: 3b and for training 1b, on a CPU 10m.",
+        "Use a model of this size. Default: 3b; 1b for training; 10m on a CPU.",
         "10m|100m|1b|3b",
     )
     batch: str | None = option(
@@ -132,8 +132,7 @@ def _refusal(machine: str) -> InputError:
 
 
 def names_of(asked: Sequence[str]) -> tuple[str, ...]:
-    """Returns the full names of the given benchmarks, or of all but `serving` if none is given.
-    Raises InputError for an unknown name."""
+    """Returns full names of `asked` or, if empty, of all but `serving`. Raises InputError."""
     from linkgauge.model.names import UnknownName, hint
 
     there = _workload_names()

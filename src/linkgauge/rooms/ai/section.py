@@ -62,7 +62,7 @@ def _known(result: Result) -> Iterator[_AskedCell]:
 def workload_lines(result: Result, detailed: bool = True) -> Iterator[Line]:
     known = list(_known(result))
     for row, own in groupby(known, lambda one: one.cell.row):
-        yield from _bounds_of(row, list(own), "batch " if "batch(column)" in result.title else "")
+        yield from _bounds_of(row, list(own), result.title)
     yield from _advice(known)
     for one in known if detailed else ():
         if said := "; ".join(filter(None, map(", ".join, _said(one)))):
@@ -73,7 +73,7 @@ def workload_lines(result: Result, detailed: bool = True) -> Iterator[Line]:
 def _said(one: _AskedCell) -> Iterator[Iterable[str]]:
     done = one.done
     if one.asked.kind == "training" and done.stages:
-        yield _parts(done)
+        yield from _parts(done)
     if done.link_use is not None:
         device = () if done.device_use is None else (f"device {done.device_use:.0%}",)
         yield f"link {done.link_use:.0%} busy", *device
@@ -81,27 +81,27 @@ def _said(one: _AskedCell) -> Iterator[Iterable[str]]:
         yield (f"{done.tokens_rate:.4g} tokens/s",)
     if done.shares:
         shares = ", ".join(f"{share.name} {share.fraction:.0%}" for share in done.shares)
-        yield (f"{shares} ({done.trace})",)
+        yield (f"of the device's time: {shares} ({done.trace})",)
 
 
-def _parts(done: WorkDone) -> Iterator[str]:
-    for stage in done.stages:
-        if stage.summary is not None:
-            yield _took(stage.name, stage.summary.median, done)
+def _parts(done: WorkDone) -> Iterator[Iterable[str]]:
+    known = ((stage.name, stage.summary) for stage in done.stages)
+    yield [_took(name, summary.median, done) for name, summary in known if summary is not None]
     if done.split_error is not None:
-        yield f"their sum is the step's time within {done.split_error:.1%}"
-    if done.communication is not None:
-        yield _took("communication alone", done.communication, done)
-    if done.exposed is not None:
-        yield f"{done.exposed / _MILLI:.3g} ms of it not hidden"
+        yield (f"their sum is the step's time within {done.split_error:.1%}",)
+    alone = [] if done.communication is None else [done.communication]
+    hidden = [] if done.exposed is None else [f"{done.exposed / _MILLI:.3g} ms of it not hidden"]
+    yield [*(_took("communication alone", seconds, done) for seconds in alone), *hidden]
 
 
 def _took(what: str, seconds: float, done: WorkDone) -> str:
     return f"{what} {seconds / _MILLI:.3g} ms ({seconds / done.seconds:.0%})"
 
 
-def _bounds_of(row: str, cells: Sequence[_AskedCell], what: str) -> Iterator[Line]:
+def _bounds_of(row: str, cells: Sequence[_AskedCell], title: str) -> Iterator[Line]:
     said = []
+    before = "batch " if "batch(column)" in title else ""
+    is_of_devices = "devices(column)" in title
     for kind, own in groupby(cells, lambda one: one.bound and (one.bound.kind or _NO_PART)):
         equivalent = list(own)
         if kind is None:
@@ -109,7 +109,9 @@ def _bounds_of(row: str, cells: Sequence[_AskedCell], what: str) -> Iterator[Lin
         shares = sorted(one.bound.share for one in equivalent if one.bound)
         ends = dict.fromkeys((f"{shares[0]:.0%}", f"{shares[-1]:.0%}"))
         columns = dict.fromkeys((equivalent[0].cell.column, equivalent[-1].cell.column))
-        said.append(f"{kind} at {what}{' to '.join(columns)} ({' to '.join(ends)} of the time)")
+        at = f"{before}{' to '.join(columns)}"
+        at += f" device{'' if at == '1' else 's'}" if is_of_devices else ""
+        said.append(f"{kind} at {at} ({' to '.join(ends)} of the time)")
     if said:
         yield line(Span(f"{row} ", "name"), "bounded by ", ", ".join(said))
 

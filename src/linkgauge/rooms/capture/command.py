@@ -21,7 +21,7 @@ class CaptureOptions(Options):
 
 
 def capture(asked: CaptureOptions) -> int:
-    """Save what is read of this machine in one file, without secrets.
+    """Save what linkgauge reads of this machine in one file, without secrets.
 
     The file holds each file that linkgauge reads, and what vendors' tools print. An existing file
     is never overwritten.

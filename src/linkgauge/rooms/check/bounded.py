@@ -151,7 +151,8 @@ class _Leader(Process):
 def measure_within(
     task: Task, folder: Path, step: Callable[[str], object] = lambda _: None
 ) -> Bounded:
-    """Runs a task in a process that is killed at the deadline. Its output goes to `folder`."""
+    """Runs a task in a process, which is killed at the deadline and writes its output to `folder`.
+    Calls `step` with the name of each step."""
     began = time.monotonic()
     doing, since = CheckStep("starting"), began
     kept: Path | None = None

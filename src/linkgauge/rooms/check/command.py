@@ -35,7 +35,11 @@ GOOD = "good"
 
 class CheckOptions(Options):
     under: Time = option(
-        PRECISION, "End within this time, whatever hangs: 60s, 2m.", "TIME", default=UNDER
+        PRECISION,
+        "End within this time, whatever hangs: 30s, 2m. Default: 60s.",
+        "TIME",
+        default=UNDER,
+        show_default=False,
     )
     backend: tuple[str, ...] = common.BACKEND
     devices: Count | None = option(WHAT, "Fail unless there are N accelerators.", "N")

@@ -43,9 +43,8 @@ Reason = Literal[
 
 
 class Health(BriefRepr, msgspec.Struct, frozen=True):
-    """A node's health at a date and time (RFC 3339). `lost` has cells that are worse than the
-    baseline, `unlike` has facts that differ from it. `devices` has the numbers of found and of
-    expected devices."""
+    """A node's health at a date and time (RFC 3339). `lost` has cells worse than the baseline, and
+    `unlike` facts that differ from it. `devices` are the numbers of found and expected devices."""
 
     reason: Reason
     bounded: Bounded
@@ -62,7 +61,7 @@ class Health(BriefRepr, msgspec.Struct, frozen=True):
 
     @property
     def verdict(self) -> RunVerdict:
-        """Returns `fail` for problems outside the run's verdict, else the run's verdict."""
+        """Returns the run's verdict, or `fail` for a hang, lost devices or a missed baseline."""
         if self.reason in ("Regression", "DeviceMissing", "UnlikeBaseline", "Hung"):
             return "fail"
         return "not judged" if self.outcome is None else self.outcome.word

@@ -73,7 +73,8 @@ def run(arguments: Sequence[str], where: Where) -> int:
 
 @contextmanager
 def _opened(where: Where, settings: Settings, tells: bool = True) -> Iterator[tuple[Meter, Meter]]:
-    """Opens two meters, with and without peer access. Except on CUDA, both are the same."""
+    """Opens two meters, with and without peer access. They are the same unless the backend is cuda
+    and has several devices. If `tells`, prints the name of a simulated machine."""
     with ExitStack() as held:
         closed = meter = held.enter_context(metered(where, settings, tells=tells))
         if meter.context.backend == "cuda" and len(meter.context.devices) > 1:
@@ -84,7 +85,7 @@ def _opened(where: Where, settings: Settings, tells: bool = True) -> Iterator[tu
 
 
 def _bandwidths(meter: Meter, closed: Meter, engine: EngineKind, reads: bool) -> frozenset[Pair]:
-    """Prints the bandwidth matrices. Returns the pairs of devices that have peer access."""
+    """Prints rates with (`meter`) and without (`closed`) peer access. Returns pairs with access."""
 
     def staged_of(cells: Mapping[Pair, Sequence[Pair]]) -> dict[Pair, float]:
         if closed is not meter:
@@ -170,7 +171,7 @@ def _staged(source: Device, destination: Device) -> list[Transfer]:
 def _rates(
     meter: Meter, cells: PairCells, factor: float = 1, *, optional: bool = False
 ) -> dict[Pair, float]:
-    """Returns each pair's total GB/s, or nan after an error. Leaves out skipped pairs."""
+    """Returns each pair's total GB/s × `factor`, nan after an error. Leaves out skipped pairs."""
     results = meter.measure(list(cells.values()), optional=optional)
     return {
         pair: cell.summary.median / 1e9 * factor if cell.summary is not None else math.nan
@@ -186,7 +187,7 @@ def _times(meter: Meter, copies: Mapping[Pair, Transfer]) -> dict[Pair, float]:
 
 
 def _enqueuing_times(meter: Meter, copies: Mapping[Pair, Transfer]) -> dict[Pair, float]:
-    """Returns the microseconds to enqueue each pair's copy, without pairs that are skipped."""
+    """Returns the microseconds to enqueue each pair's copy, without pairs that have no figure."""
     cells = [[copy] for copy in copies.values()]
     results = meter.measure(cells, "enqueue", optional=True)
     for cell in results:

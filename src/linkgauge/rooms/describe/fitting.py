@@ -1,5 +1,5 @@
 """Fits the rates of a machine description to a run's figures. The best figure over a link gives the
-link's rate. If concurrent copies are slower than single copies, they get a shared link."""
+link's rate. If concurrent copies with the host are slower than single ones, adds a shared link."""
 
 from __future__ import annotations
 

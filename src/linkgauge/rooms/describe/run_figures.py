@@ -110,7 +110,7 @@ def simulated(tree: Tree, figures: Sequence[Figure]) -> list[float | None]:
 
 def noises_of(run: Run) -> dict[str, dict[str, str]]:
     """Returns the relative standard deviations of samples, repetitions and runs, as texts in
-    percent, by kind of path. Recorded machines supply that of runs: one run does not show it."""
+    percent, by kind of path. Those of runs come from recorded machines: one run shows none."""
     found: dict[str, list[tuple[float, float, float]]] = defaultdict(list)
     for cell in (cell for result in run.results for cell in result.cells):
         logs = [math.log(one) for one in cell.samples if one > 0]

@@ -40,7 +40,7 @@ FIRST_HOST = "node0"
 
 
 def is_shown(cell: Cell, away: Collection[str]) -> bool:
-    """Whether a cell uses the first host alone, or is one copy between it and a place in `away`."""
+    """Whether a cell uses only the first host, or is a copy by it from or to a memory in `away`."""
     owners = {str(each.engine.owner) for each in cell.transfers}
     places = owners.union(*({str(m.place) for m in each.memories} for each in cell.transfers))
     others = places & set(away)
@@ -50,10 +50,11 @@ def is_shown(cell: Cell, away: Collection[str]) -> bool:
 def over_hosts(
     machine: Machine, own: BusbwBound, work: Collective, hosts: int, each: int
 ) -> BusbwBound | None:
-    """Returns the bound over several hosts, or None for some collectives. `own` is for one host."""
+    """Returns the bound over hosts with `each` devices, or None if the traffic of `work` between
+    hosts is unknown. `own` is the bound within a host."""
     carried = carried_by(machine, len({device.node for device in machine.all_devices}))
     if carried is None:
-        return BusbwBound(because="unknown: what the adapters of each host carry")
+        return BusbwBound(because="unknown: what the adapters of each host carry is unknown")
     limits = across(own, work, hosts, each, carried)
     return None if limits is None else limits.bound
 

@@ -27,7 +27,7 @@ _EVERY = 60.0
 class ExporterOptions(Options):
     listen: str | None = option(
         OUTPUT,
-        "Listen at this port; without ADDRESS, only this machine reaches it. Default: "
+        "Listen on this port; without ADDRESS, only this machine reaches it. Default: "
         "127.0.0.1:9410.",
         "[ADDRESS:]PORT",
     )
@@ -43,7 +43,11 @@ class ExporterOptions(Options):
         "URL",
     )
     refresh: Time = option(
-        OUTPUT, "Read devices at most this often: 5, 5s, 2m.", "TIME", default=5.0
+        OUTPUT,
+        "Read devices at most this often: 20, 20s, 2m. Default: 5s.",
+        "TIME",
+        default=5.0,
+        show_default=False,
     )
     history: str | None = common.history(WHICH)
     results: Path | None = option(
@@ -118,7 +122,9 @@ def _results(live: MachineSource, asked: ExporterOptions) -> ResultSource:
     )
     results = asked.results
     if results is not None and not results.is_dir():
-        _say(f"warning: there is no folder {results} yet: its runs are shown once there is one")
+        _say(
+            f"warning: folder {str(results)!r} does not exist yet: its runs are shown once it does"
+        )
     url = None if results is not None else address(asked.history)
     waivers = common.waivers_in(asked.waivers)
     folder = results or RESULTS

@@ -68,8 +68,7 @@ class PeriodicReader(Generic[T]):
         threading.Thread(target=self._take, name=self.name, daemon=True).start()
 
     def wait(self, until: float, deadline: float) -> None:
-        """Waits for the current reading until the time `until`, unless the reading has already
-        taken more than `deadline` seconds."""
+        """Waits for the current reading until `until`, unless it has taken over `deadline` s."""
         began, now = self._began, time.monotonic()
         if self._under_way and began is not None and now <= began + deadline:
             self._over.wait(max(0.0, until - now))

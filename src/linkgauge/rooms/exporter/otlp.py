@@ -25,8 +25,8 @@ _Values = Iterable[tuple[_Labels, float]]
 
 
 class Convention(NamedTuple):
-    """A metric's name and unit in OpenTelemetry. `more` returns attributes to add for a sample's
-    labels. `instead` names labels that are not exported."""
+    """A metric's name and unit in OpenTelemetry. `more` makes attributes from a sample's labels.
+    `instead` names the labels that they replace."""
 
     name: str
     unit: str

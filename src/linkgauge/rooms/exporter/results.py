@@ -30,7 +30,7 @@ DAYS = 30
 measured are still shown."""
 EACH = 500
 MOST_FIGURES = 20_000
-"""The most figures of earlier runs with a label that are searched."""
+"""The most cells of a label's runs that are read, except that the last run is read whole."""
 
 
 Shown = tuple[PastRun, Figure]
@@ -133,12 +133,12 @@ class FromHistory:
 
 
 def _order(run: PastRun, figure: Figure) -> tuple[bool, str, int]:
-    """Returns a sort key: a cell's last figure is shown, so figures of skipped cells come first."""
+    """Returns a sort key, greatest for the figure to show: the latest that was not skipped."""
     return figure.status != "skip", run.started, run.number
 
 
 def _within(found: Iterable[PastRun], since: int) -> set[PastRun]:
-    """Returns each host and label's latest run, and others after `since` (µs) up to a limit."""
+    """Returns each host and label's last run, and more after `since` (µs), up to MOST_FIGURES."""
     taken: dict[_Group, int] = {}
     wanted = set()
     for run in found:

@@ -1,4 +1,4 @@
-"""Serves the page that Prometheus scrapes. A scrape joins parts that were written before."""
+"""Serves the page that Prometheus scrapes. Keeps its parts as text until their sources change."""
 
 from __future__ import annotations
 

@@ -63,11 +63,13 @@ class GateOptions(Options):
     significance: str = option(
         PRECISION, "Accept this rate of runs that fail without a loss.", "P", default="1%"
     )
-    min_loss: str = option(PRECISION, "Fail no cell that loses less.", "LOSS", default="3%")
+    min_loss: str = option(
+        PRECISION, "Fail no cell that is slower by less than this.", "LOSS", default="3%"
+    )
     detect: str | None = option(
         PRECISION,
         "Exit with 3 where this loss may go undetected, and say how many runs it takes to find it. "
-        "Default: 50 %, and twice --min-loss.",
+        "By default, exits at a loss of 50%, and says the runs for twice --min-loss.",
         "LOSS",
     )
     allow_noisy: bool = option(PRECISION, "Pass although a loss of --detect may go undetected.")
@@ -89,7 +91,7 @@ class GateOptions(Options):
 
 
 def gate(asked: GateOptions) -> int:
-    """Fail if a run has lost against a baseline.
+    """Fail if a run is slower than a baseline.
 
     Exits with 1 if a cell is slower, missing or has a worse status. Exits with 3 if there is no
     such cell, but some are inconclusive: the machine was loaded differently, its virtual CPUs were
@@ -282,14 +284,14 @@ class BaselineOptions(Options):
         OUTPUT, "Also write limits for run and gate to this file.", "FILE"
     )
     min_loss: str = option(
-        PRECISION, "Leave room for this loss in these limits.", "LOSS", default="3%"
+        PRECISION, "Leave room for this loss in the written limits.", "LOSS", default="3%"
     )
 
 
 def baseline(asked: BaselineOptions) -> int:
     """Make a baseline of several runs, or of equivalent machines.
 
-    The file keeps each run's figures. The text says how much they vary, and names the outliers.
+    The file keeps each run's figures. The command prints how much they vary, and the outliers.
     Five runs or more make a good baseline.
 
     Examples:

@@ -82,6 +82,8 @@ def _outcome(one: RunComparison, number: int) -> Tiles:
         Tile(str(counts[way]), _WAYS.get(way, way), tone if counts[way] else "")
         for way, tone in TONES.items()
     ]
+    noun = "cell" if tiles[0].number == "1" else "cells"
+    tiles[0] = tiles[0]._replace(name=f"{noun} {tiles[0].name}")
     if left := len(changes) - counts.total():
         tiles.append(Tile(count_of(left), "that lack a figure on a side"))
     if not counts:

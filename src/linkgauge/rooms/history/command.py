@@ -9,9 +9,9 @@ from .options import ACTIONS, HistoryOptions
 
 
 def history(asked: HistoryOptions) -> int:
-    """List the runs that are remembered, and show where figures changed.
+    """List the runs in the history, and show where figures changed.
 
-    Every kept run goes to the history: a file of SQLite in the data folder, or what
+    Every kept run goes to the history: an SQLite file in the data folder, or what
     LINKGAUGE_HISTORY names (a URL of PostgreSQL, a file, or none). Later runs are not compared with
     a run that got worse, until you accept it.
 
@@ -26,7 +26,7 @@ def history(asked: HistoryOptions) -> int:
 
     action, *arguments = asked.what or ["list"]
     if action not in ACTIONS:
-        raise InputError(f"history {action!r}{hint(action, ACTIONS)}")
+        raise InputError(f"unknown action {action!r}{hint(action, ACTIONS)}")
     for options, is_given, owners in (
         ("--least is", asked.least, ("trend",)),
         ("--all is", asked.whole, ("list", "trend")),

@@ -33,12 +33,12 @@ class HistoryOptions(Options):
     )
     since: str | None = option(
         WHICH,
-        "Take the runs from then on: 2026-11-01, 2026-11-01T12:00, 90d.",
+        "Take the runs since this time: 2026-11-01, 2026-11-01T12:00, 90d.",
         "WHEN",
         is_input=True,
     )
-    until: str | None = option(WHICH, "Take the runs before then.", "WHEN", is_input=True)
-    last: Count | None = option(WHICH, "Take the latest N of them. Default of a list: 20.", "N")
+    until: str | None = option(WHICH, "Take the runs before this time.", "WHEN", is_input=True)
+    last: Count | None = option(WHICH, "Take the latest N of these. Default for list: 20.", "N")
     least: str | None = option(
         OUTPUT, "Leave out changes that are smaller than this. Default: 1%.", "P"
     )

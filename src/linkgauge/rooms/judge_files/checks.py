@@ -149,7 +149,7 @@ def _check_settings(seen: Seen) -> Iterator[Finding]:
         value = seen.tool.settings.get(one.name, "")
         if re.fullmatch("|".join(one.values), value) and applies[one.where]:
             remedy = (f"unset {one.name}", "# and measure again")
-            found = f"it is {value}, so that {one.effect}"
+            found = f"it is {value}, so {one.effect}"
             yield Finding("settings", "warn", one.name, found, one.why, remedy, cells)
 
 

@@ -13,6 +13,7 @@ from linkgauge.benchmarks.catalog import CATALOG
 from linkgauge.benchmarks.table import Layout, Row
 from linkgauge.machine.dimms import Dimm
 from linkgauge.model.grouped import grouped
+from linkgauge.model.kernel_log import LogLine
 from linkgauge.model.names import and_all
 from linkgauge.model.operations.collective import Collective
 from linkgauge.model.operations.operation import OperationName
@@ -116,6 +117,7 @@ class Facts(msgspec.Struct, frozen=True):
     nearest: Mapping[int, str] = {}
     warnings: frozenset[str] = frozenset()
     narrow: frozenset[NarrowLink] = frozenset()
+    log: frozenset[LogLine] = frozenset()
     relaxed: bool | None = None
     settings: Mapping[str, str] = {}
     ways: frozenset[str] = frozenset()

@@ -25,6 +25,7 @@ from linkgauge.model.documents.result import CellResult, Result, Run
 from linkgauge.model.documents.tool_run import HostFigures, ToolRun
 from linkgauge.model.errors import InputError, worst_code
 from linkgauge.model.grouped import grouped
+from linkgauge.model.kernel_log import KernelLog
 from linkgauge.model.names import and_all
 from linkgauge.model.settings import Settings
 from linkgauge.model.stats.moments import median_without
@@ -103,10 +104,11 @@ def run_of_texts(texts: Sequence[ReadText], machine: str | None, label: str) -> 
     narrow = (o for o in facts.narrow if results or not o.at or not are_judged(o.at, known))
     warnings = (*about.warnings, *sorted(map(str, narrow)))
     moment = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    logged = KernelLog(tuple(sorted(facts.log, key=lambda line: (line.seconds, line.text))))
     return Run(
         id=moment, label=label, command=(), started=moment, finished=moment,
         machine=known, settings=Settings(sizes=tuple({one.size: 0 for one in results})),
-        results=results,
+        results=results, kernel_log=logged if logged.lines else None,
         tool=replace(about, hosts=hosts, judged=judged, assumed=tuple(assumed), warnings=warnings),
     )  # fmt: skip
 
@@ -135,7 +137,7 @@ def _is_telling(facts: Facts) -> bool:
     slow = [one for one in facts.nics.values() if (one.speed or 0) < (one.max_speed or 0)]
     is_joined = any(how[:2] in ("NV", "XG") for how in facts.joins.values())
     has_links = is_joined or any(gpu.links for gpu in facts.gpus.values())
-    is_telling = bool(facts.warnings or facts.narrow or slow) or is_whole or has_links
+    is_telling = bool(facts.warnings or facts.narrow or facts.log or slow) or is_whole or has_links
     return is_telling or any(one.narrow for one in links)
 
 
@@ -151,8 +153,8 @@ def _nothing(texts: Sequence[ReadText]) -> InputError:
         said = "no tool's figures, only what tells of a machine: give its output, too"
     else:
         said = (
-            "no output of a tool that is known: paste all of nvbandwidth, nccl-tests, "
-            "p2pBandwidthLatencyTest or another tool that linkgauge judge --help lists"
+            "this is not the output of a known tool: give all that nvbandwidth, nccl-tests, "
+            "p2pBandwidthLatencyTest or another tool of linkgauge judge --help printed"
         )
     return InputError(f"{and_all(text.name for text in texts)}: {said}")
 
@@ -181,9 +183,7 @@ def _described(
     named = f'--machine "{vendor.example}" or ' if vendor.example else ""
     own = tool_of(vendor.pci, "topology")
     forms = FORMS if vendor.space == "cuda" else f"{own}; lspci -vvv and others are understood"
-    nameless = (
-        f"accelerators of no known model, as no text names any; {named}a text would ({forms})"
-    )
+    nameless = f"accelerators of an unknown model; {named}a text would name it ({forms})"
     return found._replace(assumed=(*found.assumed, nameless))
 
 

@@ -79,8 +79,10 @@ def _joined_as_four(measured: Mapping[str, Pairs], product: Product) -> Joined:
         ends, rate = sorted({a for a, _ in own}), median(own.values())
         count = _links(rate, rate, product, product.reach["_sm" in name])
         if len(ends) == 4 and count == links // 3 and not name.endswith("_staged"):
-            said = f"{count_of(count, f'{kind} link')} to 3 others each: {rate / 1e9:.3g} GB/s"
-            found = f"figures between accelerators show a board without a switch, {said}"
+            said = (
+                f"{count_of(count, f'{kind} link')} carry {rate / 1e9:.3g} GB/s from each to each"
+            )
+            found = f"the figures between accelerators show a board without a switch: {said}"
             return dict.fromkeys(combinations(ends, 2), f"NV{count}"), found
     return {}, ""
 

@@ -86,9 +86,8 @@ def _between(seen: _Seen) -> None:
     is_shared = "SHM" in ways and not any("P2P" in name for name in settings)
     seen.say("on_host_though_linked" if seen.is_linked else "on_host", is_shared)
     without = [m for m in seen.models if re.search("GeForce RTX [345]0", m)]
-    is_without = seen.pairs and not is_peer and not seen.is_linked
-    for model in without[:1]:
-        seen.say("no_peers", is_without, model=model)
+    for model in without[:1] if seen.pairs and not is_peer and not seen.is_linked else ():
+        seen.say("no_peers", model=model)
     by_pcie = "peer access" in ways and not seen.is_linked
     seen.say("peers_by_pcie", by_pcie)
     seen.say("staged", pairs and not is_peer and not by_pcie)
@@ -119,20 +118,20 @@ def _of_links(seen: _Seen) -> None:
     one_way = re.compile("(?:host_to_device|device_to_host)_memcpy|clpeak_")
     copies = [one.cell for one in seen.cells if one_way.match(one.benchmark)]
     is_known = any(one.expected and one.expected.achievable for one in copies)
-    is_open = not is_known and "confidential computing" not in seen.tool.ways
-    cards = grouped((one.column, one.headline or 0.0) for one in copies if is_open)
+    is_known = is_known or "confidential computing" in seen.tool.ways
+    cards = grouped((one.column, one.headline or 0.0) for one in copies if not is_known)
     by_fit = grouped((" or ".join(pcie_of(max(own))), max(own)) for own in cards.values())
     for fit, most in by_fit.items():
         seen.say("fits_slot", fit, rate=max(most) / 1e9, fit=fit)
-    is_several = any(len(one.cell.transfers) > 1 for one in seen.low)
-    seen.say("below_links", is_several and seen.is_linked and not seen.is_across)
+    at_once = seen.is_linked and any(len(one.cell.transfers) > 1 for one in seen.low)
+    seen.say("below_links", at_once and not seen.is_across)
     is_assumed = any("usual server" in s or "nothing tells" in s for s in seen.tool.assumed)
     is_between = not seen.is_across and any(one in seen.pairs for one in seen.low)
     seen.say("assumed", is_assumed and is_between)
     both, alone = (seen.best(f"host_to_device_{name}memcpy_ce") for name in ("bidirectional_", ""))
     relaxed = {None: "no text tells", True: "it is on", False: "it is off"}[seen.tool.relaxed]
-    is_half = 0 < both < _FAR_BELOW_OTHERS * alone
-    seen.say("both_ways", is_half, rate=both / 1e9, alone=alone / 1e9, relaxed=relaxed)
+    rates = {"rate": both / 1e9, "alone": alone / 1e9}
+    seen.say("both_ways", 0 < both < _FAR_BELOW_OTHERS * alone, **rates, relaxed=relaxed)
 
 
 def _of_hosts(seen: _Seen) -> None:
@@ -205,11 +204,10 @@ def _of_tools(seen: _Seen) -> None:
     most = max(rates, default=0.0)
     for one in () if large else own[-1:]:
         size, rate = one.cell.bytes or 1, one.cell.headline or 0.0
-        name, shown = one.benchmark, format_size(size)
-        seen.say("messages", rate, name=name, size=shown, count=rate / size / 1e6)
-    points = (
-        ((o.benchmark, *o.cell.place), (o.cell.bytes or 1, o.cell.headline or 0.0)) for o in own
-    )
+        shown = {"size": format_size(size), "count": rate / size / 1e6}
+        seen.say("messages", rate, name=one.benchmark, **shown)
+    points = (((o.benchmark, *o.cell.place), (o.cell.bytes or 1, o.cell.headline or 0.0))
+              for o in own)  # fmt: skip
     for (name, *_), curve in grouped(points).items():
         _fall(seen, "messages_fall", name, sorted(curve))
     is_reported = seen.carried is not None
@@ -238,8 +236,7 @@ def _of_tools(seen: _Seen) -> None:
     seen.say("above_links", 0 < carried < most, rate=most / 1e9, most=carried / 1e9)
     seen.say("tcp_speed", is_tcp and not is_reported)
     seen.say("tcp", is_tcp)
-    again = settings.get("retransmits", "")
-    seen.say("retransmits", is_tcp and again, count=again)
+    seen.say("retransmits", is_tcp and "retransmits" in settings, count=settings.get("retransmits"))
 
 
 def _in_bits(seen: _Seen) -> Iterator[str]:
@@ -278,9 +275,13 @@ def _of_copies(seen: _Seen) -> None:
     is_slower = known and 0 < reads < _FAR_BELOW_OTHERS * others
     seen.say("kernels_read", is_slower, rate=reads / 1e9, beside=others / 1e9, model=known)
     nodes = "host_to_host_memcpy_read_cpu"
-    own = (one.cell for one in seen.cells if one.benchmark == nodes)
-    far = max((cell.headline or 0.0 for cell in own if cell.row != cell.column), default=0.0)
+    own = [one.cell for one in seen.cells if one.benchmark == nodes]
+    reading = {cell.row for cell in own}
+    between = [one for one in own if one.row != one.column and one.column in reading]
+    far = min((cell.headline or 0.0 for cell in between), default=0.0)
     seen.say("between_nodes", far, rate=far / 1e9, share=f"{far / (seen.best(nodes) or 1):.0%}")
+    for node, rate in {o.column: o.headline or 0.0 for o in own if o.column not in reading}.items():
+        seen.say("no_cpus", node=node, rate=rate / 1e9)
     writes, reads = (seen.best(f"gdrcopy_{way}") for way in ("write", "read"))
     seen.say("window" if reads < writes / 2 else "cached_window", seen.has("gdrcopy"))
     copy, triad = (seen.best(f"memory_stream_{kind}") / 1e9 for kind in ("copy", "triad"))
@@ -301,8 +302,8 @@ def _of_copies(seen: _Seen) -> None:
     seen.say("ucx_tcp", any(re.match("ucx_.*_tcp$", o.benchmark) for o in seen.cells))
     for model in seen.models:
         seen.say("slice", " MIG " in f"{model} ", model=model)
-        rate = product_of(model).copies
-        seen.say("slow_copies", is_local and rate, model=model, rate=rate)
+        copies = product_of(model).copies
+        seen.say("slow_copies", is_local and copies, model=model, rate=copies)
 
 
 def _of_runs(seen: _Seen) -> None:
@@ -375,12 +376,11 @@ def _of_curve(seen: _Seen, result: Result, curve: Sequence[_Point]) -> None:
     is_falling = _fall(seen, "falls", name, curve)
     best = max(rate for _, rate in curve)
     average = result.average or best
-    is_little = average < _FAIR * best and not is_falling
-    seen.say("average", is_little, average=average / 1e9, most=best / 1e9)
+    rates = {"average": average / 1e9, "most": best / 1e9}
+    seen.say("average", average < _FAIR * best and not is_falling, **rates)
     parts = 1 if name in ("all_reduce", "reduce", "broadcast") else seen.ranks
-    seen.say(
-        "unaligned", any(size % (16 * parts) for size, _ in curve if size > 1 << 20), name=name
-    )
+    is_odd = any(size % (16 * parts) for size, _ in curve if size > 1 << 20)
+    seen.say("unaligned", is_odd, name=name)
     times = [(size, size / rate) for size, rate in curve if rate and size >= _SMALL]
     for at, (size, time) in enumerate(times[:-1]):
         later = min(times[at + 1 :], key=lambda one: one[1])

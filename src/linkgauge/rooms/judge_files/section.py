@@ -69,8 +69,11 @@ def _read(run: Run, tool: ToolRun) -> Iterator[Line]:
     yield line(f"Read from {and_all(tool.files)}: {figures}.")
     left = tool.lines - tool.understood
     if left:
-        example = f", the first: {tool.missed}" if tool.missed else ""
-        yield plain(f"{count_of(left, 'line')} of {tool.lines} not understood{example}", "dim")
+        were = "was" if left == 1 else "were"
+        example = f"; the first: {tool.missed}" if tool.missed else ""
+        yield plain(
+            f"{left} of {count_of(tool.lines, 'line')} {were} not understood{example}", "dim"
+        )
     if tool.judged < tool.figures:
         rest = count_of(tool.figures - tool.judged, "figure")
         yield plain(f"{rest} left out: 0, or no benchmark here measures that", "dim")
@@ -101,7 +104,10 @@ def _expected(run: Run) -> Iterator[Line]:
         if cell.expected is not None and cell.expected.because
     )
     for because, names in [*reasons.items()][:_MOST_REASONS]:
-        yield plain(f"{and_all(names)}: {because}", "dim")
+        why = because.removeprefix("unknown: ")
+        what = and_all(names)
+        said = f"{what}: {because}" if why == because else f"no expected figure ({why}): {what}"
+        yield plain(said, "dim")
 
 
 def _on_table(assumed: str) -> tuple[str, str]:

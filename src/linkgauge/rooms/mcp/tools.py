@@ -95,7 +95,7 @@ def make_server() -> Any:
 
 
 def _refusing(tool: Callable[..., Answer], refusal: type[Exception]) -> Callable[..., Answer]:
-    """Wraps a tool, so that linkgauge's errors become messages without a traceback."""
+    """Wraps a tool, so that agents get linkgauge's errors as a `refusal`, without a traceback."""
 
     @wraps(tool)
     def called(*arguments: Any, **given: Any) -> Answer:

@@ -44,7 +44,7 @@ Pairs = Callable[[DeviceSet], Iterator[tuple[str, str, tuple[tuple[Port, Port], 
 
 
 class OverNics(Sweep, frozen=True, kw_only=True):
-    """Copies between hosts or, with `gpus`, between their GPUs; `at_once` runs all together."""
+    """Copies between ranks' hosts or, with `gpus`, GPUs. If `at_once`, all copies run together."""
 
     pairs_of: Pairs
     kind: EngineKind = "tcp"
@@ -155,7 +155,7 @@ _rdma_pairs = partial(_pairs, rdma=True)
 
 
 def ring(step: Callable[[int], int]) -> Pairs:
-    """Returns pairs in which each rank sends `step(number of ranks)` ranks further."""
+    """Returns pairs in which each rank sends to the one `step(number of ranks)` ranks after it."""
 
     def pairs(fabric: DeviceSet) -> Iterator[tuple[str, str, tuple[tuple[Port, Port], ...]]]:
         ports = _all(fabric)
@@ -199,7 +199,7 @@ OVER_NICS: tuple[OverNics, ...] = (
          streams=STREAMS),
     _row("tcp_bidirectional", "TCP, rank(row) <-> rank(column)", partial(_pairs, both_ways=True),
          report=Report.SUM, parts=("write1", "write2")),
-    _row("tcp_latency", "TCP, flag from rank(row) to rank(column) and back, one way", _pairs,
+    _row("tcp_latency", "TCP, half the round trip of a flag, rank(row) -> rank(column)", _pairs,
          report=Report.LATENCY, operation="flag-ping-pong", unit=LATENCY, size=FLAG_BYTES),
     _row("ucx", "UCX's TCP over one interface, rank(row) -> rank(column)", _pairs, kind="ucx"),
     _row("rdma", "RDMA by UCX, rank(row) -> rank(column)", _rdma_pairs, kind="rdma"),

@@ -56,7 +56,7 @@ class NetGroup(Gated):
         )
 
     def _move(self, loops: int) -> tuple[float, dict[int, float]]:
-        """Returns when the first copy began, and the end of each timed copy by the copy's place."""
+        """Returns when the first copy began, and the ends of timed copies by number in the cell."""
         if not self.parts:
             return carry_out(self.streams, loops, self._at)
         self.enter()

@@ -61,7 +61,7 @@ def reached(buffer: Buffer | None) -> RankAddress:
 
 
 class Way(NamedTuple):
-    """A connection's `own` and `far` address, of one family. `words` describes both ends."""
+    """A connection's `own` and `far` address, both IPv4 or IPv6. `words` describes both ends."""
 
     own: str
     far: str
@@ -207,7 +207,7 @@ def is_by_tcp(copy: Copy) -> bool:
 
 
 def _keyed(copies: Sequence[Copy], is_own: Callable[[Transfer], bool]) -> dict[Key, Copy]:
-    """Returns the copies by TCP whose transfers are own ones, by the keys of their streams."""
+    """Returns the TCP copies whose transfers `is_own` accepts, by the keys of their streams."""
     return {
         key: copy
         for place, copy in enumerate(copies)

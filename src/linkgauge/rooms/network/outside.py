@@ -267,7 +267,7 @@ def perftest_seconds(program: str, call: ToolCall, _: bytes = b"") -> float:
 
 
 def _figure(program: str, name: str, value: float | str | None) -> float:
-    """Returns a figure. Raises BackendError for 0: perftest could not measure the CPU's clock."""
+    """Returns a positive figure. Raises BackendError for others, which a busy CPU may cause."""
     if isinstance(value, float) and 0 < value < inf:
         return value
     why = "" if value is None else ": it did not find out the rate of the clock, as on a busy CPU"

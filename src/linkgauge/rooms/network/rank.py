@@ -1,5 +1,5 @@
-"""Backend `net`: interfaces move bytes between ranks. With TCP, the rank of the engine measures the
-time until the last byte has arrived. If this rank sends, the destination confirms the arrival."""
+"""Backend `net`: interfaces move bytes between ranks. With TCP, the rank whose interface is the
+copy's engine measures the time to the last byte. If it sends, the destination confirms arrival."""
 
 from __future__ import annotations
 

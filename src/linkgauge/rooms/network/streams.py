@@ -24,7 +24,8 @@ _WORD = 1
 
 
 class TcpConnection(NamedTuple):
-    """A rank's end of a copy, with the buffer's `address`. `times`: this rank measures the time."""
+    """A rank's end of a stream. `place` is the number of the copy in its cell. `address` is in the
+    rank's own buffer. `sends` and `times` are true if this rank sends, or measures the time."""
 
     place: int
     transfer: Transfer
@@ -39,7 +40,7 @@ def carry_out(
     streams: Sequence[TcpConnection], loops: int, at: float | None
 ) -> tuple[float, dict[int, float]]:
     """Moves bytes from the monotonic time `at` on (None: now). Returns when the first stream began,
-    and each timed copy's end, by place. Raises the first error after all streams have ended."""
+    and the ends of timed copies by `place`. Raises the first error after all streams have ended."""
     if not streams:
         return await_time(at), {}
 

@@ -24,7 +24,7 @@ _RECEIVED = {"data_segments_received": ("I", 152)}
 
 
 def counts_of(connections: Iterable[socket.socket]) -> dict[str, int]:
-    """Returns TCP_INFO's sums over connections; empty if the kernel gives none."""
+    """Returns sums of TCP_INFO's fields over connections, without fields that are zero."""
     total: Counter[str] = Counter()
     for connection in connections:
         with suppress(OSError):

@@ -1,5 +1,5 @@
-"""Carries out a rank's part of copies by UCX. The rank of the copy's engine puts or gets the bytes.
-The other rank polls UCX until a message says that all bytes have arrived."""
+"""Carries out a rank's part of copies by UCX. The rank whose interface is the copy's engine puts or
+gets the bytes. The other rank polls UCX until a message says that all bytes have arrived."""
 
 from __future__ import annotations
 
@@ -56,7 +56,8 @@ class UcxWorkers:
 
 
 class UcxPart(NamedTuple):
-    """A rank's part of a copy. `there`: the other rank's memory. `moves`: this rank moves bytes."""
+    """A rank's part of a copy, number `place` in its cell. `there` is the other rank's
+    memory. If `moves`, this rank moves the bytes: it puts them if `puts`, else it gets them."""
 
     place: int
     transfer: Transfer
@@ -80,7 +81,7 @@ class Copies:
         self._native = _native.UcxCopies(timed(), fields, loops, WINDOW)
 
     def run(self) -> dict[int, float]:
-        """Runs the copies. Returns the end time of each copy that this rank moves, by place."""
+        """Runs the copies. Returns the end time of each copy that this rank moves, by `place`."""
         self._native.run(self._silent)
         if self._native.silent:
             transfer = self._parts[0].transfer

@@ -20,7 +20,7 @@ class ExportOptions(Options):
         offer=labels,
     )
     form: common.ExportFormat
-    samples: bool = option(OTHER, "Every raw sample instead of a row for each cell.")
+    samples: bool = option(OTHER, "Write every raw sample instead of a row for each cell.")
     output: Path | None = option(OTHER, "Write to this file instead of stdout.", "FILE", "-o")
 
 

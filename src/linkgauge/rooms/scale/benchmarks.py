@@ -30,8 +30,8 @@ def _one_of_each_node(fabric: DeviceSet) -> tuple[Device, ...]:
     rail = fabric.devices[0].rail if fabric.devices else None
     found = tuple(one for one in fabric.devices if one.node is not None and one.rail == rail)
     if not found:
-        why = "no device stands for a node: --machine fat-tree-64 has some"
-        raise InputError(f"--nodes: {fabric.backend}: {why}")
+        why = "stands for a node, as those of --machine fat-tree-64 do"
+        raise InputError(f"--nodes: no device of {fabric.backend} {why}")
     return found
 
 
@@ -100,8 +100,7 @@ class ScalingBenchmark(msgspec.Struct, frozen=True, tag=True):
                               size=1, reason=why),)  # fmt: skip
         there = len(fabric.devices)
         if self.counts and max(self.counts) > there:
-            option = "--nodes" if self.by_node else "--gpus"
-            raise InputError(
-                f"{option} {max(self.counts)} is too many: {fabric.backend} has {there}"
-            )
+            option, kind = ("--nodes", "node") if self.by_node else ("--gpus", "device")
+            has = f"{fabric.backend} has {count_of(there, kind)}"
+            raise InputError(f"{option} {max(self.counts)} is too many: {has}")
         return tuple(_of(row, count, fabric) for count in self.counts or counts_up_to(there))

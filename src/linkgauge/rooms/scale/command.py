@@ -32,12 +32,12 @@ class ScaleOptions(Options):
     )
     gpus: str | None = option(
         WHAT,
-        "Use these numbers of devices: 1,2,4,8. Default: powers of two, and all.",
+        "Use N devices: 1,2,4,8. Default: powers of two, and all.",
         "N[,N…]",
     )
     nodes: str | None = option(
         WHAT,
-        "Use one device of each of these numbers of nodes, on the first rail: 1,2,4.",
+        "Use one device on each of N nodes, on the first rail: 1,2,4.",
         "N[,N…]",
     )
     backend: tuple[str, ...] = common.BACKEND

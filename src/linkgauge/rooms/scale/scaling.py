@@ -121,7 +121,7 @@ def _count(result: Result, work: Collective, rates: ExchangeRates, member: Membe
 
 
 def _is_below(count: Count, rates: ExchangeRates, devices: tuple[str, ...]) -> bool:
-    """Whether a count's figure is low or, if not judged, below what rings should reach."""
+    """Whether `count` devices' figure is low or, if not judged, well below the bound of rings."""
     rate, rings = _once_started(count), count.expected.least
     if count.verdict != "not judged" or not rate or not rings or len(count.points) == 1:
         return count.verdict in ("low", "perhaps low")
@@ -152,7 +152,7 @@ def _line(result: Result, label: str) -> SizeLine | None:
 
 
 def _once_started(count: Count) -> float | None:
-    """Returns the bus bandwidth without the startup time (`count.floor`)."""
+    """Returns the best bus bandwidth, with the startup time (`count.floor`) subtracted."""
     at = next((point for point in count.points if point.size == count.at), None)
     if at is None or at.busbw is None or count.floor is None or at.seconds <= count.floor:
         return count.plateau

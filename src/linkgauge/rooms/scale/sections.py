@@ -110,7 +110,7 @@ def _knee(scaling: Scaling) -> Line:
     if knee is None:
         least = f"busbw never falls below {FALLEN:.0%} of its best"
         return plain(f"no knee: up to {several[-1]} {members}, {least}")
-    why = knee.because or "the machine's map does not explain it"
+    why = knee.because or "the machine's topology does not explain it"
     reached = f" at {knee.gpus} {members}: {knee.left:.0%} of the busbw of {knee.best} {members}"
     return line(Span("knee", "warn"), f"{reached}; cause: {why}")
 

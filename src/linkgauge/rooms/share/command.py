@@ -13,7 +13,7 @@ from linkgauge.cli.proposals import labels
 class ShareOptions(Options):
     run: Path | None = argument(
         "RUN",
-        "Share this run: its folder, its run.json, what `pack` wrote, or the latest of a label. "
+        "Share this run (its folder, run.json, a file of `pack`, or a label for its latest run). "
         "Default: the latest run of this machine.",
         offer=labels,
     )
@@ -26,7 +26,7 @@ def share(asked: ShareOptions) -> int:
     """Write a run as a small page and a short text, both without names of hosts and users.
 
     The page is the report, anonymised as `pack --anonymize` does, in less than 1 MB. The page says
-    what was left out. The card is six lines for a ticket: machine, verdict, figures, the
+    what was left out. The text is six lines for a ticket: machine, verdict, figures, the
     first finding, what is not judged, and the page. An existing file is never overwritten. Exits
     with 0 however the run ended.
 
@@ -69,7 +69,7 @@ class PackOptions(Options):
 
 
 def pack(asked: PackOptions) -> int:
-    """Pack a kept run into one file; --anonymize leaves names out.
+    """Pack a stored run into one file; --anonymize leaves names out.
 
     The file holds samples, journal, machine and report. An existing file is never overwritten.
     `tar --zstd -x` unpacks it; `linkgauge show` and `export` read it.

@@ -125,9 +125,15 @@ def _machine(run: Run) -> str:
 def _verdict(word: str, tiles: list[Tile]) -> str:
     first, *rest = (one for one in tiles if not one.name.startswith(("not judged", "more skipped")))
     rest.sort(key=lambda tile: _GRAVE.index(tile.tone) if tile.tone in _GRAVE else len(_GRAVE))
-    while len(text := f"{word}; {text_of(Tiles((first, *rest)).as_line)}") > _ROOM and rest:
+    left = ""
+    while len(text := f"{word}; {_counts(first, rest)}{left}") > _ROOM and rest:
         rest.pop()
+        left = ", …"
     return text
+
+
+def _counts(first: Tile, rest: list[Tile]) -> str:
+    return text_of(Tiles((first, *sorted(rest, key=lambda tile: tile.separate))).as_line)
 
 
 def _figures(run: Run) -> str:

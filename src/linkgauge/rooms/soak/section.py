@@ -108,7 +108,7 @@ def _over_time(soak: Soak) -> Iterator[Block]:
     found = grouped((label(cell.cell.benchmark), cell) for cell in soak.cells if cell.median)
     shares = {name: list(_shares(soak, cells)) for name, cells in found.items()}
     worst = sorted(shares, key=lambda name: min((s for _, s in shares[name]), default=1.0))
-    title = "Figures over the time, in percent of their median"
+    title = "Figures over time, in percent of their median"
     own = {name: shares[name] for name in shares if name in worst[:MOST_CURVES]}
     percents = {name: [(at, 100 * share) for at, share in curve] for name, curve in own.items()}
     yield from over_time(title, "percent of the median", percents, X)
@@ -122,7 +122,7 @@ def _over_time(soak: Soak) -> Iterator[Block]:
             ]
             for memory, own in list(values.items())[:MOST_CURVES]
         }
-        yield from over_time(f"{what[0].upper()}{what[1:]} over the time", what, curves, X)
+        yield from over_time(f"{what[0].upper()}{what[1:]} over time", what, curves, X)
 
 
 def _shares(soak: Soak, cells: Sequence[CellCourse]) -> Iterator[tuple[float, float]]:

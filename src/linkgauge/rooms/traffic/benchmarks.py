@@ -1,6 +1,6 @@
 """Defines the staged traffic test: host threads and a device use one buffer as fast as they can,
 together and alone. The rates of both refer to the same time. Source: the manual page of
-gc-hosttraffictest. The tiles in it correspond to a device's streams."""
+gc-hosttraffictest, whose tiles correspond to a device's streams."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def sides_of(
     if kind not in ("sm", "ce"):
         raise InputError(f"unknown engine {kind!r}: a device copies by sm or ce")
     if not fabric.devices:
-        raise InputError(f"{fabric.reason}: backend host uses threads instead of a device")
+        raise InputError(f"{fabric.reason}: --backend host uses threads instead of a device")
     return tuple(_of_device(device, fabric.nodes, kind, threads) for device in fabric.devices)
 
 
@@ -100,7 +100,7 @@ def make_pieces(size: int, payload: int, streams: int) -> Pieces:
         raise InputError(f"payload of {payload} bytes: a kernel accesses 128, 256 or 512 bytes")
     if size % payload or size > LARGEST_PIECE:
         most = format_size(LARGEST_PIECE)
-        raise InputError(f"pieces of {size} bytes: give a multiple of {payload}, at most {most}")
+        raise InputError(f"--piece {size}: give a multiple of {payload} bytes, at most {most}")
     if not 1 <= streams <= MOST_STREAMS:
         raise InputError(f"{streams} streams: give 1 to {MOST_STREAMS}")
     return Pieces(size, streams, payload)
@@ -109,8 +109,7 @@ def make_pieces(size: int, payload: int, streams: int) -> Pieces:
 def _of_device(
     device: Device, nodes: Sequence[Node], kind: str, threads: int | None
 ) -> BufferUsers:
-    """Returns a buffer's users. By default, threads run on all CPUs of the node but one, which
-    starts the device's work."""
+    """Returns a buffer's users. By default, one CPU of the node is left to start device work."""
     node = _threads_node(nodes, device.near)
     count = threads or max(1, len(node.cpus) - 1)
     engine = f"{device.memory}.{kind}"

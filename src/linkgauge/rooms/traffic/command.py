@@ -82,7 +82,9 @@ def traffic(asked: TrafficOptions) -> int:
             raise InputError(f"--min-{side}-bandwidth {least:g}: give GB/s, 0 or more")
     backend = asked.backend
     if backend == "host" and asked.device:
-        raise InputError(f"there is no device {asked.device[0]}: backend host uses threads instead")
+        raise InputError(
+            f"there is no device {asked.device[0]}: --backend host uses threads instead"
+        )
     pieces = make_pieces(parse_size(asked.piece), parse_size(asked.payload), asked.streams)
     longest = asked.sampling.max_time or asked.duration
     sampling = common.Sampling(**vars(asked.sampling) | {"max_time": longest})

@@ -96,8 +96,8 @@ def check_rounds(rounds: int, significance: str) -> float:
     least = least_rounds(alpha)
     if rounds < least:
         raise InputError(
-            f"--rounds {rounds} find no difference at a significance of {alpha:.4%}: give "
-            f"--rounds {least} or more, or a larger --significance"
+            f"--rounds {rounds} cannot show a difference at a significance of {100 * alpha:g}%: "
+            f"give --rounds {least} or more, or a larger --significance"
         )
     if rounds > MOST_ROUNDS:
         raise InputError(f"--rounds {rounds} are too many: give at most {MOST_ROUNDS}")

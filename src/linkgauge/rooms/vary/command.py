@@ -40,7 +40,7 @@ class ComparedOptions(Options):
     )
     memory: tuple[str, ...] = option(
         SETTINGS,
-        "Use this kind of host memory: pinned, pageable, base, thp, huge and others (completed).",
+        "Use this kind of host memory: pinned, pageable, base, thp, huge … (Tab shows all).",
         "KIND",
         offer=_memory_names,
     )
@@ -101,7 +101,7 @@ class VaryOptions(Options):
 
 
 def vary(asked: VaryOptions) -> int:
-    """Measure the same under several settings, and show what differs.
+    """Measure the same benchmarks under several settings, and show what differs.
 
     Repeat an option under "Settings to compare" to give several values; the first is the baseline.
 
@@ -192,7 +192,7 @@ EXPERIMENTS: Mapping[str, NamedExperiment] = {
         (*_TO_AND_FRO, "host_to_device_memcpy_sm", "device_to_host_memcpy_sm"),
     ),
     "pages": NamedExperiment(
-        "What do huge pages gain, of host threads and of devices?",
+        "What do host threads and devices gain by huge pages?",
         {"memory": ("base", "thp", "hugetlb")},
         ("host_to_host_memcpy_copy_cpu", *_TO_AND_FRO),
     ),

@@ -59,7 +59,7 @@ def _settings(variation: Variation) -> Table:
         said = f"{setting} (the baseline)" if not number else str(setting)
         printed = next((run.prepared for run in variation.runs if run.setting == number), None)
         if printed:
-            said += f"; before it, the command says: {printed.splitlines()[-1]}"
+            said += f"; --prepare printed: {printed.splitlines()[-1]}"
         rows.append((Entry(setting.name, tone="strong"), Entry(said)))
     rounds = count_of(_done_rounds(variation), "round")
     caption = line(

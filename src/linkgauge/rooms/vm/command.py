@@ -23,7 +23,7 @@ DOMAIN = Document("a domain", f"{_HERE}:domain_blocks", {"json": f"{_HERE}:domai
 
 class VmOptions(Options):
     domain: Path | None = argument(
-        "DOMAIN.xml", "Read this definition: XML, or of Proxmox VE or QEMU; - is stdin."
+        "DOMAIN.xml", "Read this definition, of libvirt, Proxmox VE or QEMU; - is stdin."
     )
     role: Literal["guest", "host"] | None = option(
         OTHER,
@@ -45,9 +45,9 @@ class VmOptions(Options):
 def vm(asked: VmOptions) -> int:
     """Compare a libvirt domain with its guest or its host.
 
-    Shows what did not take effect, which placement suits the devices that are passed through, and
-    the XML to use. Without a domain, a guest is checked by itself; on a host, vm shows how to get
-    the domain.
+    Shows which settings did not take effect, which placement suits the devices that are passed
+    through, and the XML to use. Without a domain, a guest is checked by itself; on a host, vm shows
+    how to get the domain.
 
     Examples:
         virsh dumpxml NAME > NAME.xml

@@ -39,7 +39,7 @@ def guest_of(domain: Domain, host: Machine) -> Machine:
 
 
 def _numbered(domain: Domain) -> Iterator[tuple[int, int]]:
-    """Yields the index and bus number of each PCI controller. Linux numbers depth first."""
+    """Yields the index and bus number of each PCI controller. Linux numbers buses depth first."""
 
     def below(index: int, number: int) -> Iterator[tuple[int, int]]:
         yield index, number

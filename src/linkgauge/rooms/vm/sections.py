@@ -38,8 +38,7 @@ _HOW_TO_GET_ONE = (
 
 
 class DomainReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What `linkgauge vm` shows. `running` and `defined` are the names of the host's domains, which
-    are shown if no `domain` is given."""
+    """What `linkgauge vm` shows: without a `domain`, the `running` and `defined` domains' names."""
 
     machine: Machine
     decision: Decision
@@ -279,7 +278,7 @@ def _cell(cell: GuestNode) -> Element:
 
 
 def _devices(domain: Domain, suited: Suited) -> Iterator[Element]:
-    """Yields an expander per cell, a root port per misplaced card, and the card's functions."""
+    """Yields an expander per cell that gets cards, a root port per card, and its functions."""
     known = [one for one in domain.devices if one.source in suited.device_cells]
     home = {_slot(one): suited.device_cells[one.source] for one in known}
     misplaced = {_slot(one) for one in known if home[_slot(one)] != domain.cell_of(one)}

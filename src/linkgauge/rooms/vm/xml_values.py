@@ -61,7 +61,7 @@ def keyed(
 
 
 def size_of(element: Element | None) -> int | None:
-    """Returns an element's bytes, rounded up to a KiB as in libvirt, or None without an element."""
+    """Returns the size that an element states, in bytes, rounded up to a KiB as libvirt does."""
     size = content(element, sized_in(said(element, "unit")))
     return None if size is None else -(-size // 1024) * 1024
 

@@ -23,7 +23,9 @@ class WatchOptions(Options):
     device: tuple[str, ...] = common.DEVICE
     size: str | None = common.SIZE
     samples: Count = option(WHAT, "Take N samples of each cell in a probe.", "N", default=3)
-    every: Time = option(WHEN, "Probe this often: 10s, 15m, 1h.", "TIME", default=3600.0)
+    every: Time = option(
+        WHEN, "Probe this often: 10s, 15m. Default: 1h.", "TIME", default=3600.0, show_default=False
+    )
     budget: str = option(
         WHEN, "Keep devices busy for at most this share of the time.", "P", default="0.1%"
     )
@@ -34,7 +36,7 @@ class WatchOptions(Options):
     least: str | None = option(
         OUTPUT,
         "Report a cell that is slower than usual by this much. Default: 3%; 10% where single "
-        "figures of healthy machines vary more than that.",
+        "figures of healthy machines vary by more than 3%.",
         "P",
     )
     label: str = option(

@@ -62,7 +62,7 @@ def iteration(
     nccl: Nccl, parts: Sequence[CollectivePart], reductions: Sequence[int]
 ) -> list[LibraryCall]:
     """Returns the calls of an iteration. Calls that wait for each other form an NCCL group. Raises
-    Unsupported if an iteration needs no call."""
+    Unsupported if there is nothing to call, as for one rank in place."""
     by_part = [list(_steps(nccl, part, code)) for part, code in zip(parts, reductions, strict=True)]
     calls: list[LibraryCall] = []
     begin, end = _call(nccl, GROUP_START), _call(nccl, GROUP_END)

@@ -45,7 +45,7 @@ class Passage(NamedTuple):
 
 
 def passing(passage: Passage, copy: Copy) -> StreamWork:
-    """Returns the work of this process in a copy: to send or to receive."""
+    """Returns this process's part of a copy by NCCL: to send or to receive."""
     sends = passage.rank == SOURCE
     name = "ncclSend" if sends else "ncclRecv"
     buffer = ours(copy.source if sends else copy.destination)
@@ -123,8 +123,8 @@ class NcclCommunicators:
     def group(
         self, copies: Sequence[Copy], work: Collective, tokens: Sequence[bytes] = ()
     ) -> NcclGroup:
-        """Returns a collective. If other processes take part, `tokens` has one token for each group
-        of ranks. Raises Unsupported if NCCL or a device does not support the collective."""
+        """Returns a collective. Between processes, `tokens` has an NCCL id for each group of ranks.
+        Raises Unsupported if NCCL or a device does not support the collective."""
         parts: list[CollectivePart] = []
         for number, ranks in enumerate(work.groups(len(copies))):
             here = [place for place in ranks if copies[place].destination is not None]
@@ -163,7 +163,7 @@ class NcclCommunicators:
         return self._joined[key]
 
     def passage(self, token: bytes, rank: int, device: CudaDevice) -> Passage:
-        """Joins two processes that give the same `token`. Returns when both have joined."""
+        """Connects two processes that give the same NCCL id, `token`. Waits for the other one."""
         (joined,) = self._join(token, RANKS, [(rank, device)])
         return Passage(self.nccl, joined, rank)
 

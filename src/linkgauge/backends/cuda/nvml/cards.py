@@ -80,8 +80,9 @@ class CardsGlance:
 
 
 def cards(environment: Mapping[str, str]) -> tuple[Card, ...] | None:
-    """Returns the GPUs in CUDA's order, or None if only CUDA knows the order: NVML does not answer,
-    a GPU has MIG instances or uses the host's memory, or a variable lets CUDA choose."""
+    """Returns the GPUs in CUDA's order, or None if only CUDA can tell: NVML does not answer, a GPU
+    has MIG instances or uses the host's memory, models differ and CUDA_DEVICE_ORDER is not
+    PCI_BUS_ID, or CUDA_VISIBLE_DEVICES selects no GPU or has another form."""
     try:
         library = open_library()
         count = int(library.nvmlDeviceGetCount())

@@ -27,7 +27,7 @@ _PROGRAM_ARGUMENTS = 4
 
 
 def others(pids: Iterable[int], root: Root = ROOT) -> tuple[int, ...] | None:
-    """Returns the processes that are not linkgauge's, or None if /proc hides one of `pids`."""
+    """Returns those of `pids` that are not linkgauge's processes, or None if /proc hides one."""
     found = sorted(set(pids))
     if any(root.text(f"proc/{pid}/stat") is None for pid in found):
         return None

@@ -1,4 +1,4 @@
-"""Sends a server a fixed number of requests at a time, or requests at random times."""
+"""Puts load on an inference server: concurrent requests, or requests at random times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sends requests to an inference server, and times its answers. Has the client for OpenAI's API."""
+"""Sends requests to an inference server, by OpenAI's API or another client, and times answers."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def arrivals(rate: float, count: int, seed: int) -> list[float]:
 
 
 class ServingGroup(Gated):
-    """Sends requests to a server. A sample ends when all of its requests are answered."""
+    """Sends a server many requests in each sample. A sample ends when all are answered."""
 
     def __init__(self, asked: Workload, client: Client) -> None:
         self._asked, self._client = asked, client
@@ -186,8 +186,7 @@ class _StreamEvent(msgspec.Struct, frozen=True):
 
 
 class OpenAiClient:
-    """A client for OpenAI's HTTP API, with one connection for each thread. It reads answers as
-    streams, because it times their tokens."""
+    """A client for OpenAI's HTTP API, with a connection per thread. Times the tokens of streams."""
 
     def __init__(self, server: Server, asked: Workload) -> None:
         self._server, self._asked = server, asked

@@ -18,7 +18,7 @@ _MOST_NUMBERS = 1 << 24
 
 
 class TritonClient:
-    """A client for a Triton server, with a connection per thread. Variable dimensions are 1."""
+    """A client for a Triton server, with a connection per thread. Variable dimensions become 1."""
 
     def __init__(self, server: Server, asked: Workload) -> None:
         kind = server.kind.removeprefix("triton-")

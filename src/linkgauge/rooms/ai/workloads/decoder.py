@@ -117,8 +117,8 @@ def arithmetic_of(torch: Any, shape: ModelShape, *, to_compile: bool = False) ->
 
 
 def compiled(decoder: Decoder) -> Arithmetic:
-    """Compiles a layer with torch for fixed tensor shapes, with kernels tuned for batch 1. Compiles
-    in this process, because processes that compile would outlive a worker."""
+    """Compiles a layer with torch for fixed tensor shapes, with kernels tuned for batch 1. Uses no
+    subprocesses to compile, because they would outlive a worker process that is killed."""
     os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
     torch, options = decoder.site.torch, {"coordinate_descent_tuning": True}
     _, *parts = arithmetic_of(torch, decoder.shape, to_compile=True)
@@ -165,8 +165,7 @@ def attention(
 
 
 class KeyValueCache:
-    """The keys and values of all layers: per layer two tensors of the shape (batch, positions,
-    heads, size of a head)."""
+    """Keys and values, of the shape (layers, 2, batch, positions, key heads, size of a head)."""
 
     def __init__(
         self, site: Site, shape: ModelShape, batch: int, positions: int, kind: Any
@@ -196,7 +195,7 @@ _ATTENTION = {0: "attention not fused", 1: "flash attention", 2: "memory-efficie
 
 
 class Decoder:
-    """A Llama model with random weights. Unless `resident`, its layers are not on the device."""
+    """A Llama model with random weights. Unless `resident`, `run` must be given the layers."""
 
     def __init__(
         self, site: Site, asked: Workload, positions: int, *, resident: bool = True
@@ -226,7 +225,8 @@ class Decoder:
         layers: Iterator[Layer] | None = None,
         arithmetic: Arithmetic | None = None,
     ) -> Any:
-        """Returns the scores of the next token (batch, vocabulary) for `tokens` (batch, tokens)."""
+        """Returns the scores of the next token (batch, vocabulary) for `tokens` (batch, tokens),
+        the first at position `start`. `layers` and `arithmetic` replace the decoder's own."""
         arithmetic, torch = arithmetic or self.arithmetic, self.site.torch
         x = torch.nn.functional.embedding(tokens, self.embedding)
         turn = Rotary(*(table[start : start + tokens.shape[1]] for table in self.rotary))
@@ -240,7 +240,7 @@ class Decoder:
         return KeyValueCache(self.site, self.shape, batch, positions, self.kind)
 
     def named(self, tokens: int) -> str:
-        """Returns the name of the way in which torch computes the attention of so many tokens."""
+        """Returns the name of the attention kernel that torch chooses for this many tokens."""
         torch, shape, site = self.site.torch, self.shape, self.site
         sizes = (1, shape.heads, tokens, shape.head), (1, shape.kv_heads, tokens, shape.head)
         queries, keys = (torch.empty(size, dtype=self.kind, device=site.device) for size in sizes)

@@ -40,7 +40,7 @@ def activation_bytes(shape: ModelShape, tokens: int, numbers: NumberKind) -> int
 
 
 class Inference(Work):
-    """Work of a decoder, or of transformers' own model with the decoder's weights (`reference`)."""
+    """Inference by our decoder or, with `reference`, by transformers' own model of its weights."""
 
     def __init__(
         self, decoder: Decoder, asked: Workload, reference: Reference | None = None

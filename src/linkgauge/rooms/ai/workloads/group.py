@@ -42,8 +42,7 @@ REST = "other kernels"
 def traced(
     site: Site, asked: Workload, work: Work
 ) -> tuple[tuple[OperationShare, ...], str | None]:
-    """Profiles one loop. Returns each operation's share of the time, and the name of the trace
-    file, or () and None if no trace is wanted."""
+    """Profiles a loop if `asked.trace`. Returns operations' shares of time, and the file."""
     if asked.trace is None:
         return (), None
     profile, kinds = site.torch.profiler.profile, site.torch.profiler.ProfilerActivity
@@ -150,8 +149,7 @@ class WorkGroup(Gated):
         return Timing((seconds,), seconds, (None,), ((0.0, seconds),))
 
     def _timed(self, loops: int) -> tuple[float, float]:
-        """Runs loops. Returns the seconds until the device has finished, and the seconds until the
-        host has launched all loops."""
+        """Returns the seconds until the device has run the loops, and until all were launched."""
         self._work.begin(loops)
         self._site.synchronize()
         begin = time.perf_counter()
@@ -217,7 +215,7 @@ _SCALE = 0.5
 
 
 class Pipeline(Work):
-    """Copies in, computes, copies back. Computing takes `balance` % of the slower copy's time."""
+    """Copies in, computes, copies out. Computing takes `asked.balance` % of the slower copy."""
 
     def __init__(self, site: Site, asked: Workload) -> None:
         torch, self._site, self._asked = site.torch, site, asked
@@ -263,7 +261,7 @@ class Pipeline(Work):
             torch.matmul(self._there[slot], self._weights, out=self._made[slot])
 
     def _fit(self) -> tuple[float, float]:
-        """Sets how much to compute. Returns the seconds of copying one way and of computing."""
+        """Sets the number of products. Returns the seconds of the slower copy and of computing."""
         pieces = range(self._asked.tokens)
 
         def each(*calls: Any) -> float:

@@ -83,8 +83,8 @@ class Site:
 
     @contextmanager
     def room(self, batch: int, needed: int, *, held: int | None = 0) -> Iterator[None]:
-        """Raises Unsupported if `needed` bytes exceed the free memory plus `held` bytes that are
-        already allocated, or if an allocation fails. If `held` is None, ignores the free memory."""
+        """Raises Unsupported, which names `batch`, if `needed` bytes exceed the free memory and the
+        `held` bytes already allocated (None: not checked), or if an allocation fails."""
         free = self.free_bytes() if held is not None else None
         has = None if free is None else free + (held or 0)
         short = f"out of memory at batch {batch} (needs {approximate_size(needed)}, {{}})"

@@ -1,4 +1,4 @@
-"""Measures inference with weights from host memory, and moves of key-value caches."""
+"""Measures inference with weights copied from host memory, and copies of key-value caches."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SLOTS = 2
 
 class _Moving(Work):
     def finish(self, done: WorkDone) -> WorkDone:
-        """Adds the shares of a loop's time that link and device would need at full rate."""
+        """Adds how much of a loop the link, and the device, would be busy at their full rates."""
         needs, rates = done.demands, done.rates
 
         def use(*parts: tuple[float, float | None]) -> float | None:

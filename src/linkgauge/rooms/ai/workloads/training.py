@@ -261,8 +261,8 @@ class Training(Work):
 
 
 def training_bytes(asked: Workload) -> int:
-    """Estimates the bytes of weights, gradients, moments, and activations: per layer 12 tensors of
-    hidden size, 4 inside SwiGLU."""
+    """Estimates the bytes of weights, gradients, moments and activations. For each token, a layer
+    keeps 12 vectors of the hidden size, and 4 of the intermediate size (SwiGLU)."""
     shape, width = asked.shape, NUMBER_BYTES[asked.numbers]
     weights = shape.layer_parameters * (_COPIES * _MASTER + width)
     each = 12 * shape.hidden + 4 * shape.intermediate

@@ -51,7 +51,7 @@ _GI = 1 << 30
 
 
 def run(arguments: Sequence[str], where: Where) -> int:
-    """Runs a program. Returns 1 for wrong elements or a bandwidth below NCCL_TESTS_MIN_BW, 5 for
+    """Runs a program. Returns 1 for wrong elements or less than 90% of NCCL_TESTS_MIN_BW, 5 for
     unsupported options, 255 for an unreadable command line, else as `linkgauge run` does."""
     program = where.name
     with printing_once():
@@ -139,7 +139,7 @@ class _Test:
         return JsonCopy(file, (self._program, *self._arguments), library)
 
     def _limit(self, devices: Sequence[Device]) -> None:
-        """Reduces sizes as nccl-tests does, so that 2 or 3 buffers leave 2 to 5 GiB free."""
+        """Reduces sizes as nccl-tests does, so that 2 buffers (3 with checks) leave 2 to 5 GiB."""
         memory = min(device.memory_bytes for device in devices)
         reserved = min(-(-memory // (16 * _GI)), 4) * _GI
         most = (memory - reserved - _GI) // (3 if self._options.checks else 2)
@@ -258,7 +258,7 @@ class _PrintedTable(Quiet):
 
     @property
     def code(self) -> int:
-        """The run's exit code; 4 if nothing was measured, 3 instead of 0 if lines are missing."""
+        """Returns the exit code: 4 if nothing was measured, 3 instead of 0 if lines are missing."""
         run = self.run
         return 4 if run is None else exit_code(run) or 3 * (not self.is_complete)
 

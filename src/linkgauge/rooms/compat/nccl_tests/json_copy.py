@@ -25,7 +25,7 @@ Document = dict[str, Any]
 
 
 def created(asked: str, tell: Callable[[str], None]) -> IO[str] | None:
-    """Creates a file, with a number in its name if `asked` exists. Returns None on failure."""
+    """Creates a file, numbered if `asked` exists, or returns None. Calls `tell` in either case."""
     tried, number = asked, 0
     while True:
         try:

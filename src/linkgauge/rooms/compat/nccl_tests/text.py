@@ -1,4 +1,4 @@
-"""Plans and formats the lines of the table. A line has one size, type, reduction and root."""
+"""Plans and formats the lines of nccl-tests' table, each with a size, type, reduction and root."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class LineBlock(msgspec.Struct, frozen=True):
 def parts(
     name: CollectiveName, options: NcclOptions, split: str | None, fabric: DeviceSet
 ) -> Iterator[LineBlock]:
-    """Yields blocks of lines, endlessly for `-N 0`. Raises Unable if the root is not a rank."""
+    """Yields lines to measure together, endlessly for `-N 0`. Raises Unable for an unknown root."""
     for works, label in _works(name, options, split, len(fabric.devices)):
         ranks = len(works[0].groups(len(fabric.devices))[0])
         # As there, 0 cycles are counted down below 0.

@@ -114,7 +114,7 @@ def _asked(
 
 
 def _lay_out(row: Row, fabric: DeviceSet) -> Benchmark:
-    """Returns the cells of a test. Under mpirun, a test for one process has no cells, because no
+    """Returns a test's benchmark. Under mpirun, a test for one process gets no cells, because no
     process has all devices."""
     if fabric.across_ranks and not row.across_ranks:
         fabric = replace(fabric, devices=(), reason="needs one process: run it without mpirun")

@@ -65,7 +65,7 @@ class Misprint(msgspec.Struct, frozen=True):
 
 
 class Outcomes(NamedTuple):
-    """How results are shown. An empty `only_rows` selects all rows."""
+    """Makes outcomes for `devices` by a tool's options. An empty `only_rows` selects all rows."""
 
     devices: Sequence[Device]
     use_mean: bool

@@ -33,7 +33,8 @@ benchmarks."""
 
 
 class CaseRequest(msgspec.Struct, frozen=True):
-    """What a case measures. `npus[0]` is the source. If `reads`, destinations run the copies."""
+    """What a case measures. `npus[0]` is the source. If `reads`, destinations run the copies. If
+    `host`, also measures copies with the host."""
 
     npus: tuple[Device, ...]
     reads: bool
@@ -61,8 +62,7 @@ CaseSection = Callable[[Meter, CaseRequest], tuple[Lines, list[PathFigure]]]
 
 
 class TestCase(msgspec.Struct, frozen=True):
-    """A test case. `parts` are functions that measure, and return lines and figures. `between` is
-    true if the case needs two NPUs."""
+    """A test case. `parts` measure and return lines and figures. Needs two NPUs if `between`."""
 
     name: str
     parts: tuple[CaseSection, ...]

@@ -161,6 +161,6 @@ def _link_lines(function: PciFunction | None, link: PciLink) -> Iterator[str]:
 
 
 def _shape(speed: float | None, width: int | None) -> tuple[object, object, object]:
-    """Returns GB/s before encoding (32 GT/s × 16 lanes ÷ 8 = 64.0), generation and lanes."""
+    """Returns the raw rate in GB/s (32 GT/s × 16 lanes ÷ 8 = 64.0), the generation and lanes."""
     rate = f"{speed * width / 8:.1f}" if speed and width else NONE
     return rate, (generation(speed) if speed else None) or NONE, width or NONE

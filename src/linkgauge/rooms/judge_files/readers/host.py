@@ -7,9 +7,11 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from linkgauge.judge.blame.xids import BROKEN
 from linkgauge.machine.dimms import Dimm
+from linkgauge.machine.kernel_log import Interest, LogRecord, recognize
 from linkgauge.machine.tree import ADDRESS, parse_cpu_list
+from linkgauge.model.kernel_log import LogLine
+from linkgauge.model.names import and_all
 from linkgauge.model.operations.operation import PRIMES, ArrayOperation
 from linkgauge.model.transfer import Report
 from linkgauge.model.units import LATENCY, RATE, STREAM
@@ -68,6 +70,12 @@ def _numactl(seen: TextScan) -> None:
             each = own["distances"].split()
             rows[int(own["row"])] = tuple(min(int(one), 255) for one in each)
     square = tuple(row for row in rows.values() if len(row) == len(rows))
+    bare = [n for n, one in nodes.items() if one.cpus and one.memory == 0]
+    if bare and len(bare) < len(nodes):
+        they = f"node {bare[0]} has CPUs and no memory of its own"
+        if bare[1:]:
+            they = f"nodes {and_all(map(str, bare))} have CPUs and no memory of their own"
+        seen.facts(warnings=frozenset([f"{they}: look for empty DIMM slots"]))
     if nodes:
         seen.facts(nodes=nodes, distances=square if rows and len(square) == len(rows) else None)
 
@@ -101,7 +109,9 @@ def _ibstat(seen: TextScan) -> None:
             if rate and "active" in state.split():
                 speeds[card[1]] = rate[1]
     if states and not any("active" in one.lower() for one in states):
-        seen.facts(warnings=frozenset([f"no port is active: {', '.join(states[:4])}"]))
+        is_waiting = "initializing" in str(states).lower()
+        why = " until a subnet manager sets it up" if is_waiting else ""
+        seen.facts(warnings=frozenset([f"no port is active{why}: {', '.join(states[:4])}"]))
     for speed, count in Counter(speeds.values()).most_common(1):
         seen.facts(adapters=count, settings={"adapter Gb/s": speed})
 
@@ -112,6 +122,22 @@ _PORT = re.compile(r"[\s#]*Port \d+: State: Active, .{0,80}?\bRate: (\d{1,4})\b"
 def _ports(seen: TextScan) -> None:
     if rates := [match[1] for _, match in seen.each(_PORT)]:
         seen.facts(adapters=len(rates), settings={"adapter Gb/s": rates[0]})
+
+
+_LANES = re.compile(r"\s*LinkWidth(Supported|Enabled|Active):\.*(\d{1,2}X.{0,40})")
+
+
+def _port_width(seen: TextScan) -> None:
+    """Reads ibportstate: the port's lanes that are supported, allowed (Enabled) and used."""
+    most = {said[1]: max(map(int, re.findall(r"\d+(?=X)", said[2])))
+            for _, said in seen.each(_LANES)}  # fmt: skip
+    used, able = most.get("Active", 0), most.get("Supported", 0)
+    if used < able:
+        why = ", as LinkWidthEnabled allows no more" if most.get("Enabled") == used else ""
+        lane = seen.first(re.compile(r"\s*LinkSpeedExtActive:\.*(\d{1,3})"))
+        each = f" of {lane} Gb/s each" if lane else ""
+        said = f"the InfiniBand port uses {used} of {able} lanes{each}{why}"
+        seen.facts(warnings=frozenset([said]))
 
 
 _ETHTOOL = re.compile(r"Settings for \S{1,40}:|Cannot get [\w -]{3,40}: |netlink error: ")
@@ -174,7 +200,10 @@ _SLOT = re.compile(
     rf"({DECIMAL}) GT/s PCIe x(\d{{1,2}}) link at ({ADDRESS}) "
     rf"\(capable of .{{3,30}}? with ({DECIMAL}) GT/s PCIe x(\d{{1,2}})"
 )
-_XID = re.compile(r".{0,120}?\bNVRM: Xid \((?:PCI:)?([^)]{1,40})\): ?(\d{1,6})\b")
+_LOGGED = re.compile(
+    r"(?:.{0,80}? kernel: )?(?:\[ *(\d{1,9}\.\d{1,9})\] |\[[^]]{10,40}\] )?"
+    r"(.*(?:Xid \(|AER: |PCIe Bus Error|Hardware Error|EDAC |probe of |probe failure).*)"
+)
 _NICS = re.compile("mlx|bnxt|ice|i40e|ixgbe|irdma|ionic|efa")
 
 
@@ -183,6 +212,10 @@ def _is_right_above(port: str, card: str) -> bool:
     narrowest link up to the CPU."""
     (domain, upper), (own, lower) = (one.split(":")[:2] for one in (port, card))
     return domain == own and int(lower, 16) - int(upper, 16) < 2
+
+
+_FAILED = re.compile("probe of .* failed|probe failure")
+_WARNING = 4
 
 
 def _kernel_log(seen: TextScan) -> None:
@@ -194,9 +227,14 @@ def _kernel_log(seen: TextScan) -> None:
         nics = {at: nic if is_own else ReportedNic(pci=at)} if _NICS.match(own[1]) else {}
         narrow = [NarrowLink((at,), f"{nic.narrow}{where}")] if nic.narrow else []
         seen.facts(nics=nics, narrow=frozenset(narrow))
-    for _, own in seen.each(_XID):
-        if said := BROKEN.get(int(own[2])):
-            seen.facts(warnings=frozenset([f"{own[1]}: Xid {own[2]} ({said})"]))
+    for number, own in seen.each(_LOGGED):
+        record = LogRecord(_WARNING, number, float(own[1] or 0), own[2])
+        line = recognize(record, Interest(), record.seconds)
+        if line is None and _FAILED.search(own[2]):
+            line = LogLine(record.seconds, own[2], "driver", level=_WARNING)
+        # What is logged at boot, such as "AER: enabled", states neither.
+        if line and (line.code or line.gravity or line.kind == "driver"):
+            seen.facts(log=frozenset([line]))
     for _, match in seen.each(_DOMAIN):
         seen.facts(iommu="translating" if match[1] == "Translated" else "passthrough")
 
@@ -344,9 +382,13 @@ READERS = {
     _numactl: ("cpus:", "size:", "free:"),
     _hypervisor: ("Hypervisor", "irtual", "KVM", "QEMU", "Proxmox", "ESXi", "vSphere", "VMs"),
     _ibstat: ("CA '", "device '", "hca_id:"), _ports: ("State: Active, ",),
+    _port_width: ("LinkWidthActive",),
     _adapters: ("Speed:", "<net", "NET["),
     _dmidecode: ("Memory Device", "MT/s"),
-    _kernel_log: ("iommu: Default domain type", "available PCIe", "NVRM: Xid"),
+    _kernel_log: (
+        "iommu: Default domain type", "available PCIe", "Xid (", "AER: ", "PCIe Bus Error",
+        "Hardware Error", "EDAC ", "probe of ", "probe failure",
+    ),
     _stream: ("Copy:", "Scale:", "Add:", "Triad:", "Failed Validation"),
     _mlc: ("Memory Latency Checker", "Measuring idle", "Measuring Memory", "Numa node"),
     _sysbench: ("events per second", "FATAL: "), _sysbench_memory: ("MiB transferred",),

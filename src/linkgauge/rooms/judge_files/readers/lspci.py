@@ -97,8 +97,10 @@ def _listed(seen: TextScan) -> None:
         if one.address.endswith("0")
         and (one.is_accelerator or one.is_adapter or not (one.kind or _is_port(link, links)))
     )
+    gone = (f"{one.address} does not answer (rev ff)" for one in found if "(rev ff)" in one.name)
     seen.facts(
         bridges=known, relaxed=all(ordered) if ordered else None, nics=nics,
+        warnings=frozenset(gone),
         narrow=frozenset(NarrowLink(tuple(at), said) for said, at in narrow.items() if said),
     )  # fmt: skip
 

@@ -80,8 +80,9 @@ def _tcp(seen: TextScan, rate: float, streams: float) -> None:
 
 
 def _iperf3(seen: TextScan) -> None:
-    """Reads receivers' rates. Another run begins when a stream ends again. Ctrl-C is no failure."""
-    runs, version, again = list[dict[tuple[str, str], float]](), "", 0.0
+    """Reads receivers' rates, or senders' where Ctrl-C left receivers none. Another run begins when
+    a stream ends again."""
+    runs, version, again = list[dict[tuple[str, str], tuple[float, int]]](), "", 0.0
     for document in seen.documents("start"):
         received = at(document, dict, "end", "sum_received") or at(document, dict, "end", "sum")
         streams = number_at(document, "start", "test_start", "num_streams")
@@ -92,21 +93,23 @@ def _iperf3(seen: TextScan) -> None:
             seen.fail(error)
     for said in seen.rows(
         r"\s*\[\s*(?P<stream>SUM|\d{1,4})\]\s+0\.00-\s*[\d.]{1,12}\s+sec\s+\S+ \S?Bytes\s+"
-        r"(?P<rate>[\d.]{1,14}) (?P<unit>[KMGT]?)bits/sec.*(?P<end>receiver)",
-        r"\s*\[\s*(?P<stream>SUM|\d{1,4})\]\s+0\.00-.{10,60}bits/sec\s+(?P<rate>\d{1,9})"
-        r"(?P<unit>)\s+(?P<end>sender)",
+        r"(?P<rate>[\d.]{1,14}) (?P<unit>[KMGT]?)bits/sec"
+        r"(?:\s+(?P<again>\d{1,9})\b(?!\.))?.*(?P<end>receiver|sender)",
         r"\s*iperf3: (?P<failed>error - .{1,200})",
         r"\s*\[.{1,5}\] local (?P<local>\S{1,45} port \d{1,5}) connected to "
         r"(?P<remote>\S{1,45} port \d{1,5})",
     ):
         key = said["stream"], said["end"]
         runs += [{}] if not runs or key in runs[-1] else []
-        runs[-1][key] = (number_of(said["rate"]) or 0.0) * scale_of(said["unit"])
+        rate = (number_of(said["rate"]) or 0.0) * scale_of(said["unit"])
+        runs[-1][key] = rate, int(said.get("again", 0)) if said["end"] == "sender" else 0
     for run in runs:
-        received = {stream: rate for (stream, end), rate in run.items() if end == "receiver"}
-        rate = received.get("SUM", next(iter(received.values()), 0.0))
-        _tcp(seen, rate, len(received.keys() - {"SUM"}))
-        again += max((count for (_, end), count in run.items() if end == "sender"), default=0.0)
+        for side in ("receiver", "sender"):
+            own = {stream: rate for (stream, end), (rate, _) in run.items() if end == side}
+            if rate := own.get("SUM", next(iter(own.values()), 0.0)):
+                _tcp(seen, rate, len(own.keys() - {"SUM"}))
+                break
+        again += max(count for _, count in run.values())
     settings = {"retransmits": f"{again:.0f}"} if again and seen.figures else {}
     seen.log("iperf3", version, settings=settings)
 
@@ -115,14 +118,17 @@ _OSU = {
     "Latency": ("osu_latency", 1e-6), "Bandwidth": ("osu_bw", 1e6),
     "Bi-Directional Bandwidth": ("osu_bibw", 1e6),
 }  # fmt: skip
+_OSU_HEAD = (
+    r"\s*#\s*OSU MPI.{0,40}?(?P<test>Bi-Directional Bandwidth|Bandwidth|Latency) Test"
+    r"(?:\s+v(?P<version>\S{1,12}))?"
+)
 _OSU_ERROR = r"\s*(DATA VALIDATION ERROR:.{1,200})"
 
 
 def _osu(seen: TextScan) -> None:
     said = dict[str, str]()
     for said in seen.rows(
-        r"\s*#\s*OSU MPI.{0,40}?(?P<test>Bi-Directional Bandwidth|Bandwidth|Latency) Test"
-        r"(?:\s+v(?P<version>\S{1,12}))?",
+        _OSU_HEAD,
         r"\s*#.* Buffer on \w+ \((?P<from>\w)\) and Receive Buffer on \w+ \((?P<to>\w)\)",
         r".{0,400}?\bosu_\w{1,20} (?:.{0,200} )?(?P<from>[DHM])\s+(?P<to>[DHM])\s*$",
         rf"\s*(?P<size>\d{{1,12}})\s+(?P<rate>{DECIMAL})(?P<result>(?:\s+(?:Pass|Fail))?)"
@@ -142,7 +148,8 @@ def _osu(seen: TextScan) -> None:
     if error and not any(one.failure for one in seen.figures):  # else the column tells which
         seen.fail(error)
     settings = {"buffers": f"{said['from']} {said['to']}"} if "from" in said else {}
-    seen.log("OSU micro-benchmarks", settings=settings)
+    is_there = seen.first(re.compile(_OSU_HEAD))
+    seen.log("OSU micro-benchmarks", sure=is_there, settings=settings)
 
 
 def _message(_: object) -> HostFigure:

@@ -30,7 +30,7 @@ their only matrix is of one of the two copies by copy engines, or of both by ker
 
 def _read_text(seen: TextScan) -> None:
     tool, name, waiting = "", "", list[tuple[Grid, int | None, bool]]()
-    size = SIZE
+    size, summed = SIZE, set[str]()
     for number, own, _ in seen.marks(
         r"\s*(?P<tool>nvbandwidth|sailbandwidth) Version: (?P<version>\S{1,40})",
         r"\s*(?:Running|Waived:?)\s+(?P<running>[a-z][a-z0-9_]{5,80})[.:]?",
@@ -55,9 +55,12 @@ def _read_text(seen: TextScan) -> None:
         elif not own.keys().isdisjoint(("waived", "all", "error")):
             _failed(seen, own.get("waived", name), own.get("error", ""))
         test = _PART.sub("", own.get("sum", name))
+        summed |= {test} & _ROWS.keys() if "sum" in own else set()
         while test and waiting:
             seen.figures += _figures(test, size, *waiting.pop(0))
-    if seen.figures or tool:
+    if summed and not seen.figures:
+        seen.remarks.append("only sums of matrices are there: give each pair's figures, too")
+    if seen.figures or tool or summed:
         seen.log(tool or "nvbandwidth", sure=True)
 
 
@@ -136,6 +139,6 @@ def _of_test(name: str, matrix: list[Any], is_first: bool) -> Iterator[ReportedF
 
 
 READERS = {
-    _read_text: ("bandwidth Version", "(GB/s)", "(ns)", "Bisect"),
+    _read_text: ("bandwidth Version", "(GB/s)", "(ns)", "Bisect", "SUM "),
     _read_json: ('"nvbandwidth"', '"sailbandwidth"'),
 }

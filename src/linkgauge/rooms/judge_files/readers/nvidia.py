@@ -140,20 +140,23 @@ def _node(rest: Sequence[str]) -> int | None:
 
 
 def _links(seen: TextScan) -> None:
-    counts, rates = Counter[tuple[str, bool]](), dict[str, float]()
+    counts, rates, errors = Counter[tuple[str, bool]](), dict[str, float](), set[str]()
     for _, own, said in seen.marks(
         r"\s*GPU (?P<gpu>\d{1,3}): (?P<model>.{1,100}?)(?: \(UUID: .{1,60}\))?$",
         rf"\s*Link \d{{1,2}}: (?:(?P<up>{DECIMAL}) GB/s|(?P<down><?inactive))",
+        r"\s*Link (?P<link>\d{1,2}): (?P<errors>(?:Replay|Recovery|CRC) Errors: [1-9]\d{0,12})\b",
         r"(?P<gpu>)\s*$", gpu="",
     ):  # fmt: skip
-        if said["gpu"] and not own.keys().isdisjoint(("up", "down")):
+        if said["gpu"] and "errors" in own:
+            errors.add(f"GPU {said['gpu']}, NVLink {own['link']}: {own['errors']}")
+        elif said["gpu"] and not own.keys().isdisjoint(("up", "down")):
             counts[said["gpu"], "up" in own] += 1
             rates |= {said["gpu"]: float(own["up"]) * 1e9} if "up" in own else {}
     for number, gpu in seen.gpus.items():
         up, rate = counts[str(number), True], rates.get(str(number))
         is_listed = up or counts[str(number), False]
         seen.gpus[number] = replace(gpu, links=up, link_rate=rate) if is_listed else gpu
-    seen.facts(warnings=frozenset(
+    seen.facts(warnings=errors | frozenset(
         f"GPU {number}: {down} of {down + up} links down"
         for (number, is_up), down in counts.items()
         if not is_up and (up := counts[number, True])
@@ -161,13 +164,15 @@ def _links(seen: TextScan) -> None:
 
 
 def _screens(seen: TextScan) -> None:
-    is_screen = any("NVIDIA-SMI" in line for line in seen.lines)
-    for _ in seen.marks(
+    is_screen, lost = any("NVIDIA-SMI" in line for line in seen.lines), set[str]()
+    for _, own, _ in seen.marks(
         r"\s*(?P<gpu>\d{1,3}), (?P<model>[A-Z][^,]{3,80}), (?P<pci>[0-9A-Fa-f:.]{12,18})\s*(?:,|$)",
+        r"Unable to determine the device handle for (?P<lost>.{3,80}?): (?P<why>[A-Z].{2,80})",
         *([_SCREEN] if is_screen else []),
     ):
-        pass
-    seen.facts()
+        if "lost" in own:
+            lost.add(f"the driver does not reach {own['lost']}: {own['why'].rstrip('. ')}")
+    seen.facts(warnings=frozenset(lost))
 
 
 # -q: fields by indentation.
@@ -205,6 +210,12 @@ def _troubles(index: int, fields: Mapping[str, str]) -> Iterator[str]:
     for name, value in fields.items():
         if name.startswith("Fabric/Health/") and value in _UNHEALTHY:
             yield f"NVLink's fabric: {name.removeprefix('Fabric/Health/')} is {value}"
+    width, most = (fields.get(f"GPU Link Info/Link Width/{of}") for of in ("Current", "Max"))
+    if fields.get("MultiGPU Board") == "Yes" and width != most:
+        yield (
+            f"GPU {index}: its link has {width} of {most} lanes; it shares its board with other "
+            "GPUs, which divide the slot's lanes: the board's data sheet says how many each gets"
+        )
     card, slot = (_generation(fields.get(f"GPU Link Info/PCIe Generation/{of} Max"))
                   for of in ("Device", "Host"))  # fmt: skip
     if card and slot and slot < card:
@@ -216,6 +227,8 @@ def _troubles(index: int, fields: Mapping[str, str]) -> Iterator[str]:
 
 def _described(fields: dict[str, str], head: str) -> ReportedGpu:
     link, lanes = "GPU Link Info", r"(\d{1,2})x"
+    # A board's GPUs share its slot: how many lanes each can have is not told.
+    most = None if fields.get("MultiGPU Board") == "Yes" else fields.get(f"{link}/Link Width/Max")
     memory = _count(r"(\d{1,9}) MiB", fields.get("FB Memory Usage/Total"))
     return ReportedGpu(
         model=fields.get("Product Name"),
@@ -223,7 +236,7 @@ def _described(fields: dict[str, str], head: str) -> ReportedGpu:
         speed=_generation(fields.get(f"{link}/PCIe Generation/Current")),
         max_speed=_generation(fields.get(f"{link}/PCIe Generation/Max")),
         width=_count(lanes, fields.get(f"{link}/Link Width/Current")),
-        max_width=_count(lanes, fields.get(f"{link}/Link Width/Max")),
+        max_width=_count(lanes, most),
         memory=memory << 20 if memory else None,
     )
 
@@ -296,6 +309,6 @@ def _unwrapped(lines: Sequence[str]) -> Iterator[tuple[set[int], str]]:
 
 READERS = {
     _topology: ("GPU0",), _peers: ("GPU0",), _links: ("GPU ",), _query: ("GPU ",),
-    _screens: (", ", "NVIDIA-SMI"),
+    _screens: (", ", "NVIDIA-SMI", "Unable to determine"),
     _dcgm: ("DCGM", "Diagnostic", " bandwidth:", "evice IDs", "evice ids", "evice_ids"),
 }  # fmt: skip

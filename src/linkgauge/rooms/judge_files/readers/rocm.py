@@ -44,7 +44,8 @@ def _rocm_bandwidth_test(seen: TextScan) -> None:
             bus, slot, function = (int(own.get(k, "0"), 16) for k in ("bus", "slot", "function"))
             pci = f"0000:{bus & 255:02x}:{slot & 31:02x}.{function & 7}" if "bus" in own else None
             if pci or not _CPU.search(names[index]):  # else it is cut, or of the first versions
-                seen.gpus[index] = ReportedGpu(names[index], pci)
+                # A GPU within a CPU may have no name. It is not like the others.
+                seen.gpus[index] = ReportedGpu(names[index] or f"GPU at {pci}", pci)
         elif "checked" in own:
             words = enumerate(own["checked"].split())
             wrong |= {(int(own["row"]), across) for across, word in words if word == "FAIL"}

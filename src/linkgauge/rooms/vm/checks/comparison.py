@@ -185,7 +185,7 @@ class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=T
 
     @cached_property
     def vcpu_of(self) -> dict[int, int]:
-        """Returns the vCPU of each guest CPU. vCPUs that exist at the start come first."""
+        """Returns the vCPU of each guest CPU. Guests number those that exist at boot first."""
         enabled = self.domain.enabled
         order = (*enabled, *sorted(set(range(self.domain.vcpus)) - set(enabled)))
         return {cpu: order[cpu] for cpu in self.cpus if cpu < len(order)}
@@ -216,7 +216,7 @@ class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=T
 
 
 def alive_of(domain: Domain, running: Iterable[RunningDomain]) -> RunningDomain | None:
-    """Returns the running domain with this domain's name, or None."""
+    """Returns the running domain with this name, which control groups may cut, or None."""
     wanted = _plain(domain.name)
     # Names are read from control groups: special characters may be replaced, and the end cut.
     for one in running:

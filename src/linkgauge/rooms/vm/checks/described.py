@@ -116,7 +116,7 @@ def check_cell_numbers(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def check_spans(case: DomainEvidence) -> Iterator[Finding]:
-    """Reports a core or socket in several cells: Linux ignores its caches (topology_sane)."""
+    """Reports a core or socket in several cells: Linux ignores what it shares (topology_sane)."""
     topology = case.domain.topology
     if topology is None or topology.vcpus != case.domain.vcpus or len(case.cells) < 2:
         return

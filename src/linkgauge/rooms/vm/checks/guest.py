@@ -55,7 +55,7 @@ def check_vcpus(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def check_topology(case: DomainEvidence) -> Iterator[Finding]:
-    """Compares the sockets, cores and threads of online CPUs. `check_vcpus` counts vCPUs."""
+    """Compares the sockets, cores and threads that the guest sees with those in the definition."""
     topology, host = case.domain.topology, case.host
     if topology is None or topology.vcpus != case.domain.vcpus:
         return

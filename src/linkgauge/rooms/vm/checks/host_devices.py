@@ -133,7 +133,7 @@ def check_guest_iommu(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def check_acs(case: DomainEvidence) -> Iterator[Finding]:
-    """Reports ACS, which slows copies between devices. No remedy: ACS isolates guests."""
+    """Reports ACS that slows copies between devices, without a remedy: ACS isolates guests."""
     names = case.evidence.machine.addresses
     mine = {device.source for device in case.domain.devices}
     for port, pairs in links.redirecting(case.evidence).items():

@@ -80,8 +80,7 @@ def by_policy(case: DomainEvidence, cell: GuestNode, policy: MemoryPolicy) -> It
 
 
 def check_remote(case: DomainEvidence) -> Iterator[Finding]:
-    """Checks that the vCPUs of each cell run near the cell's memory. Assumes that the memory is
-    spread evenly over its nodes."""
+    """Checks that each cell's vCPUs run near its memory. Assumes that nodes share it evenly."""
     for cell in case.memories:
         at = case.sure_nodes_of(cell.vcpus)
         nodes = {*case.node_memory}.intersection(case.bound(cell))

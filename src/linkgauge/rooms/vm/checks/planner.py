@@ -48,8 +48,7 @@ class Suited(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def suited(case: DomainEvidence, found: Collection[str]) -> Suited | None:
-    """Returns a placement that mends the failed checks in `found`, or None if the host has too few
-    CPUs or too little memory."""
+    """Returns a placement that mends the checks in `found`, or None if the host is too small."""
     keeps_memory = (_PIN_CHECKS | _MEMORY_CHECKS).isdisjoint(found)
     chosen = _kept(case, keeps_memory) if _PIN_CHECKS.isdisjoint(found) else None
     if chosen is None or not {*chain(*chosen.pins.values())}.isdisjoint(chosen.emulator):
@@ -143,7 +142,8 @@ def _plan(case: DomainEvidence) -> Suited | None:
 
 
 class _Grain(NamedTuple):
-    """A guest core uses `threads` CPUs of a host core. Each node keeps `spared` cores free."""
+    """A guest core uses `threads` CPUs of one host core or, unless `whole`, any CPU.
+    Each node keeps `spared` cores free."""
 
     threads: int
     whole: bool
@@ -226,8 +226,8 @@ class _Planner:
         yield from (_Grain(1, False, spared) for spared in (1, 0))
 
     def cells(self, nodes: Sequence[int], grain: _Grain) -> list[GuestNode] | None:
-        """Returns a cell for each node: the domain's own cells if their number fits, else new cells
-        of equal size. Returns None if the nodes lack cores."""
+        """Returns a cell for each node: the domain's own cells if it has as many, else new cells of
+        about equal size. Returns None if the nodes lack cores."""
         room = [len(self._given(node, grain)) for node in nodes]
         own, threads = self._case.cells, grain.threads
         numbers = [cell.index for cell in own]

@@ -19,7 +19,7 @@ _GIB = 1 << 30
 
 
 def settings(domain: Domain, suited: Suited) -> Iterator[str]:
-    """Yields YAML. KubeVirt chooses CPUs and nodes. Guests see nodes only with huge pages."""
+    """Yields YAML. KubeVirt chooses CPUs and nodes, and gives guests nodes only with huge pages."""
     topology, is_wide = suited.topology or domain.topology, len(suited.nodes) > 1
     size = suited.page_size or next((pages.size for pages in domain.huge_pages), None)
     cpu: dict[str, object] = {}

@@ -189,7 +189,7 @@ def _place(one: Mapping[str, str], controllers: Mapping[str, Controller]) -> Bus
 
 
 def _pages(said: Said, backends: Mapping[str, Mapping[str, str]]) -> Iterator[HugePages]:
-    """Yields huge pages for all memory, without distinguishing cells."""
+    """Yields the huge pages of the first backend that has some, as if they backed all memory."""
     paths = [one.get("mem-path", "") for one in backends.values()]
     paths += [one.get("value", "") for one in said.get("-mem-path", ())]
     sizes = [one for one in backends.values() if one.get("hugetlb") in _ON]
