@@ -34,7 +34,7 @@ class Names:
             if cell.status == "skip":
                 continue
             for transfer in cell.transfers:
-                for name in self._backend._resources.touched(transfer):
+                for name in self._backend.touched(transfer):
                     found.setdefault(name, set()).add(number)
         return found
 

@@ -186,7 +186,14 @@ def plugins() -> tuple[Plugin, ...]:
 
 
 def _loaded_plugins() -> Iterator[tuple[str, Plugin, str]]:
-    for package, version, place, about in sorted(_offered()):
+    offered: list[tuple[str, str, str, Path]] = []
+    # Not by importlib.metadata, because its import takes 20 ms.
+    for folder in map(Path, dict.fromkeys(sys.path)):
+        for file, text in entry_points(folder):
+            known = _headers(file.parent)
+            name, version = known.get("Name", file.parent.name), known.get("Version", "")
+            offered += ((name, version, place, file.parent) for place in _places(text))
+    for package, version, place, about in sorted(offered):
         hook = Hook(place or "an empty entry point", f"{package} {version}".rstrip())
         for file in hiding(about):
             leave_out(Hook(str(file), hook.origin), "another package has this name")
@@ -214,18 +221,6 @@ def _checked(room: Any) -> Room:
 def _check_name(kind: str, name: object) -> None:
     if not isinstance(name, str) or not name or printable(name) != name:
         raise Unfit(f"{kind} has {brief(name)}, not a printable text")
-
-
-def _offered() -> Iterator[tuple[str, str, str, Path]]:
-    """Yields the package, version and `MODULE:NAME` of each room that installed packages offer, and
-    the folder with the package's metadata."""
-    # Not by importlib.metadata, because its import takes 20 ms.
-    for folder in map(Path, dict.fromkeys(sys.path)):
-        for file, text in entry_points(folder):
-            about = _headers(file.parent)
-            name = about.get("Name", file.parent.name)
-            for place in _places(text):
-                yield name, about.get("Version", ""), place, file.parent
 
 
 def _places(entry_points: str) -> Iterator[str]:

@@ -192,7 +192,7 @@ def test_a_thread_stages_copies_of_pageable_memory():
     assert rates(backend(), f"{up} & {down}") == about([12, 12])
     # Also where faults were looked for before, by what a copy touches.
     machine = backend()
-    assert machine._resources.touched(parse_transfers(up)[0]) >= {"host:0", "sim:0"}
+    assert machine.touched(parse_transfers(up)[0]) >= {"host:0", "sim:0"}
     assert rates(machine, up) == about([12])
     # It reads and writes there, too.
     narrow = backend({"host.nodes.0.rate": "30 GB/s"})

@@ -158,3 +158,42 @@ def test_a_sender_that_was_stopped_has_a_rate_and_retransmits(tmp_path):
     answer = answer_of(tmp_path, STOPPED)
     assert "nic_tcp_iperf3 0.271 Gb/s" in answer
     assert "1822 packets were sent again" in answer
+
+
+FILES = """\
+==> /sys/bus/pci/devices/0000:01:00.0/current_link_speed <==
+16.0 GT/s PCIe
+
+==> /sys/bus/pci/devices/0000:01:00.0/current_link_width <==
+{}
+
+==> /sys/bus/pci/devices/0000:01:00.0/max_link_speed <==
+32.0 GT/s PCIe
+
+==> /sys/bus/pci/devices/0000:01:00.0/max_link_width <==
+16
+"""
+
+
+def test_the_kernels_files_on_a_link_are_read(tmp_path):
+    found = "0000:01:00.0: PCIe 16 GT/s x8 of 32 GT/s x16"
+    assert found in answer_of(tmp_path, FILES.format(8))
+    assert "PCIe 16" not in answer_of(tmp_path, FILES.format(16))
+
+
+BARE = """\
+Device 0: NVIDIA GeForce RTX 5090 (00000000:2e:00)
+memcpy CE CPU(row) -> GPU(column) bandwidth (GB/s)
+           0
+ 0      2.80
+
+memcpy CE CPU(row) <- GPU(column) bandwidth (GB/s)
+           0
+ 0      3.29
+"""
+
+
+def test_headings_name_the_tests_where_nothing_else_does(tmp_path):
+    answer = answer_of(tmp_path, BARE)
+    assert "host_to_device_memcpy_ce 2.80 GB/s" in answer
+    assert "device_to_host_memcpy_ce 3.29 GB/s" in answer

@@ -61,11 +61,6 @@ def hook_of_backends(names: Iterable[str]) -> Hook:
     return next(filterfalse(attrgetter("is_ours"), map(hook_of_backend, names)), CORE)
 
 
-def plugin_of(name: str) -> str | None:
-    hook = hook_of_backend(name)
-    return None if hook.is_ours else hook.origin
-
-
 def open_backend(
     name: str,
     engines: EngineSettings = EngineSettings(),  # noqa: B008

@@ -191,17 +191,25 @@ def request_of(
     profile: str | None = None,
     **more: Any,
 ) -> RunRequest:
-    """Makes a request, which records the options. `more` adds fields or replaces them."""
+    """Makes a request. It records the options in effect as text, by flag, with the profile's values
+    as defaults. `more` adds fields or replaces them."""
     values = vars(asked)
     shared = {field: values[name] for name, field in _SHARED.items() if name in values} | more
     shared["label"] = checked_label(shared["label"])
     shared["out"] = None if shared["out"] is None else str(shared["out"])
+    of_profile = {
+        "size": ",".join(f"{size}B" for size in settings.sizes),
+        "precision": settings.precision,
+        "max_time": settings.max_time,
+    }
+    if settings.sample_pairs is not None:
+        of_profile["seed"] = settings.sample_pairs.seed
     return RunRequest(
         what=what,
         settings=settings,
         profile=None if values.get("size") else profile,
         command=command_of(asked),
-        options=in_effect(asked, settings),
+        options=_written(values_of(asked), of_profile),
         **shared,
     )
 
@@ -209,18 +217,6 @@ def request_of(
 def command_of(asked: Options) -> tuple[str, ...]:
     """Returns the command as typed; for a call of the Python API, the equivalent command."""
     return ("linkgauge", *map(_storable, asked.line.words))
-
-
-def in_effect(asked: Options, settings: Settings) -> dict[str, str]:
-    """Returns the options in effect as text, by flag, with the profile's values as defaults."""
-    own = {
-        "size": ",".join(f"{size}B" for size in settings.sizes),
-        "precision": settings.precision,
-        "max_time": settings.max_time,
-    }
-    if settings.sample_pairs is not None:
-        own["seed"] = settings.sample_pairs.seed
-    return _written(values_of(asked), own)
 
 
 def given(asked: Options) -> dict[str, str]:

@@ -17,7 +17,6 @@ from .options import Count, Options, Time, argument, option
 if TYPE_CHECKING:
     from linkgauge.engine.request import RunRequest
     from linkgauge.engine.workers.process import WorkerProcess
-    from linkgauge.model.settings import Settings
     from linkgauge.report.keeping import Display
 
 
@@ -149,33 +148,17 @@ def displayed(asked: RunOptions) -> Display:
 
 
 def requested(asked: RunOptions) -> RunRequest:
+    from msgspec.structs import replace
+
     from linkgauge.engine.request import Selection
 
     from . import requests
-    from .requests import request_of
 
     stated: dict[str, str] = {}
     if asked.hardware:
         from linkgauge.machine.hardware import read_hardware
 
         stated = read_hardware(asked.hardware)
-    settings = _settings(asked)
-    if settings.profiler is not None and (asked.tune or asked.limits):
-        name = "tune" if asked.tune else "limits"
-        raise InputError(f"--{name}: not under a profiler, which changes the figures")
-    what = Selection(asked.benchmarks, asked.prefix, asked.only_d2d, asked.host_mode)
-    return request_of(
-        asked, what, settings, asked.profile, tune=asked.tune, stated=stated,
-        collectives=requests.choice_of(asked.collecting), with_cpus=asked.whole,
-        budget=asked.budget or "plan",
-    )  # fmt: skip
-
-
-def _settings(asked: RunOptions) -> Settings:
-    from msgspec.structs import replace
-
-    from . import requests
-
     engines = requests.engines_of(asked.shape, asked.host_kernel, asked.numa_node)
     settings = replace(
         requests.settings_of(asked.profile, asked.size, asked.sampling, engines, asked.simulated),
@@ -185,4 +168,13 @@ def _settings(asked: RunOptions) -> Settings:
     settings = requests.under(asked.profiling, settings, asked.out)
     if asked.budget is not None and asked.duration is not None:
         raise InputError("--for says how long the run takes: leave out --budget")
-    return requests.soaked(settings, asked.duration, asked.max_temperature)
+    settings = requests.soaked(settings, asked.duration, asked.max_temperature)
+    if settings.profiler is not None and (asked.tune or asked.limits):
+        name = "tune" if asked.tune else "limits"
+        raise InputError(f"--{name}: not under a profiler, which changes the figures")
+    what = Selection(asked.benchmarks, asked.prefix, asked.only_d2d, asked.host_mode)
+    return requests.request_of(
+        asked, what, settings, asked.profile, tune=asked.tune, stated=stated,
+        collectives=requests.choice_of(asked.collecting), with_cpus=asked.whole,
+        budget=asked.budget or "plan",
+    )  # fmt: skip

@@ -20,7 +20,7 @@ from linkgauge.engine.kept.journal import (
     Record,
     result_of,
 )
-from linkgauge.engine.kept.run_state import PreciseRun, RunState, state_of
+from linkgauge.engine.kept.run_state import PreciseRun, state_of
 from linkgauge.engine.workers.outcomes import NOT_REACHED, Repetition, skipped_by_plan, unmeasured
 from linkgauge.engine.workers.ranges import advice
 from linkgauge.model.documents.result import CellResult, PlannedCell, PlannedTable, Result, Run
@@ -201,7 +201,7 @@ class _Passed:
 
 
 class _Records:
-    def __init__(self, state: RunState, sink: Sink, log: Follower | None) -> None:
+    def __init__(self, state: PreciseRun | SoakState, sink: Sink, log: Follower | None) -> None:
         self._state = state
         self._sink = sink
         self._log = log

@@ -9,7 +9,7 @@ from operator import attrgetter, itemgetter
 
 import msgspec
 
-from linkgauge.backends import OF_ROOMS, ON_REQUEST, plugin_of
+from linkgauge.backends import OF_ROOMS, ON_REQUEST, hook_of_backend
 from linkgauge.benchmarks.catalog import origin_of
 from linkgauge.benchmarks.table import DeviceSet, Row, Sweep
 from linkgauge.model.by_name import by_name
@@ -191,7 +191,8 @@ def _table(
     reasons: Sequence[str | None],
     title: str,
 ) -> PlannedTable:
-    origins = (origin_of(benchmark.name), plugin_of(benchmark.backend))
+    hook = hook_of_backend(benchmark.backend)
+    origins = (origin_of(benchmark.name), None if hook.is_ours else hook.origin)
     return by_name(
         PlannedTable,
         benchmark,

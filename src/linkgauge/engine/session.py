@@ -27,7 +27,7 @@ from linkgauge.model.documents.result import Run
 from linkgauge.model.errors import InputError
 from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.hardware.pcie import is_accelerator
-from linkgauge.model.settings import EngineSettings, Settings
+from linkgauge.model.settings import EngineSettings
 from linkgauge.model.transfer import Benchmark
 
 from .budget import budget_of
@@ -109,8 +109,11 @@ class Session:
 
     def plan(self, observer: Observer) -> Plan:
         """Returns the request's plan. Raises InputError if there is nothing to measure."""
-        request = self.request
-        check_thermometer(request.settings, self.machine)
+        request, soak = self.request, self.request.settings.soak
+        if soak is not None and soak.max_temperature is not None and self.machine.simulated is None:
+            found = self.machine.known.accelerators
+            if all(one.temperature is None for one in found):
+                raise InputError("--max-temperature: no accelerator here reports its temperature")
         benchmarks = request.what.lay_out(request, self.machine)
         if request.memory or request.engine is not None or request.graph:
             from .rewriting import rewritten
@@ -125,12 +128,17 @@ class Session:
             parallel_pairs=request.settings.parallel_pairs,
             profile=request.profile,
         )
-        notes = (
-            check_shape(request.settings.engines, plan),
-            _fleet_note(request, self.machine, plan),
-        )
-        for note in filter(None, notes):
+        if (note := check_shape(request.settings.engines, plan)) is not None:
             observer.say(note)
+        what = request.what
+        fleet = what.fleet(request, self.machine) if isinstance(what, Selection) else None
+        if fleet is not None:
+            cells = sum(1 for _ in able(plan))
+            observer.say(
+                f"note: {fleet}: benchmarks between nodes replace those between devices, "
+                f"{cells:,} cells in all; name one, with --sample-pairs 1000, to measure some of "
+                "the pairs"
+            )
         return plan
 
     def plan_of(
@@ -262,28 +270,6 @@ def survey(
 ) -> Machine:
     with opened(request, first, brief) as session:
         return session.machine
-
-
-def _fleet_note(request: RunRequest, machine: Machine, plan: Plan) -> str | None:
-    what = request.what
-    devices = what.fleet(request, machine) if isinstance(what, Selection) else None
-    if devices is None:
-        return None
-    cells = sum(1 for _ in able(plan))
-    return (
-        f"note: {devices}: benchmarks between nodes replace those between devices, {cells:,} cells"
-        " in all; name one, with --sample-pairs 1000, to measure some of the pairs"
-    )
-
-
-def check_thermometer(settings: Settings, machine: Machine) -> None:
-    """Raises InputError if a temperature limit is set but no accelerator has a thermometer."""
-    soak = settings.soak
-    if soak is None or soak.max_temperature is None or machine.simulated is not None:
-        return
-    found = machine.inventory.accelerators if machine.inventory is not None else ()
-    if all(one.temperature is None for one in found):
-        raise InputError("--max-temperature: no accelerator here reports its temperature")
 
 
 def check_shape(engines: EngineSettings, plan: Plan) -> str | None:

@@ -5,7 +5,8 @@ Two benchmarks or two repetitions must show the loss, so that a brief disturbanc
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Hashable, Iterator, Sequence
 from functools import cache, lru_cache
 from operator import attrgetter
 from statistics import median
@@ -53,25 +54,24 @@ class _Standing(NamedTuple):
 
 @lru_cache(maxsize=2)
 def classes(evidence: Evidence) -> list[list[Case]]:
+    """Returns the cells that were measured, in lists of peers."""
     nodes = {cpu: node.index for node in evidence.machine.host.nodes for cpu in node.cpus}
-    return [*grouped(
-        (_class(case, nodes), case)
-        for case in cases_of(evidence)
-        if case.cell.headline and case.cell.status == "pass"
-    ).values()]  # fmt: skip
-
-
-def _class(case: Case, nodes: Mapping[int, int]) -> Hashable:
-    """Returns a key that is equal for a cell and its peers. `nodes` has the node of each CPU."""
-    if case.equivalent is not None:
-        return case.equivalent
-    ends = case.cell.transfers[0].memories
-    if ends and all(end.space == "cpu" for end in ends):
-        return case.kind, *sorted(nodes.get(end.index or 0, -1) for end in ends)
-    cell = case.cell
-    devices = {str(place.index) for place in cell.places if place.is_device}
-    setting = cell.row if cell.column in devices else cell.column
-    return case.kind, cell.operation, setting
+    found: defaultdict[Hashable, list[Case]] = defaultdict(list)
+    for case in cases_of(evidence):
+        cell = case.cell
+        if not cell.headline or cell.status != "pass":
+            continue
+        peers: Hashable = case.equivalent
+        if peers is None:
+            ends = cell.transfers[0].memories
+            if ends and all(end.space == "cpu" for end in ends):
+                peers = case.kind, *sorted(nodes.get(end.index or 0, -1) for end in ends)
+            else:
+                devices = {str(place.index) for place in cell.places if place.is_device}
+                setting = cell.row if cell.column in devices else cell.column
+                peers = case.kind, cell.operation, setting
+        found[peers].append(case)
+    return [*found.values()]
 
 
 @lru_cache(maxsize=2)

@@ -46,11 +46,15 @@ def undetectable_of(evidence: Evidence) -> tuple[Undetectable, ...]:
     losses = dict[Part, float]()
     for part, own in by_part.items():
         if part.kind not in ("group", "machine"):
-            past, shown = evidence if part in lone else None, dict[Row, tuple[float, float, bool]]()
+            shown = dict[Row, tuple[float, float, bool]]()
             for row in own:
                 best, load = top(row.peers, part), loads(row.case.cell.transfers).get(part, 1.0)
-                needed = _needed(row, best, least(row), past)
-                shown[row] = min(1.0, load), needed, bool(best)
+                # The smallest loss that the cell's figure alone shows.
+                bounds_of = (SLOW * best * math.exp(-2 * row.off), least(row))
+                needed = [1 - bound / row.figure for bound in bounds_of if bound]
+                if part in lone and shows(evidence, row.number):
+                    needed.append(SHOWN)
+                shown[row] = min(1.0, load), min(needed, default=ANY), bool(best)
             losses[part] = _undetectable(shown, comparison.get(part), len(by_part))
     if losses and all(loss == ANY for loss in losses.values()):
         return ()
@@ -93,16 +97,6 @@ def _least(expectations: Expectations, row: Row) -> float:
         return 0.0
     estimate = expectations.of(cell, result.size, result.unit)
     return cell.bytes / (cell.bytes / of.achievable / bounds(estimate)[1] + estimate.start)
-
-
-def _needed(row: Row, top: float, least: float, past: Evidence | None) -> float:
-    """Returns the smallest loss that a cell's figure alone shows, 1 if none. `top` is the fastest
-    peer without the part, `least` the lowest figure that is ok (both 0 if unknown)."""
-    bounds_of = (SLOW * top * math.exp(-2 * row.off), least)
-    needed = [1 - bound / row.figure for bound in bounds_of if bound]
-    if past is not None and shows(past, row.number):
-        needed.append(SHOWN)
-    return min(needed, default=ANY)
 
 
 def _is_slow(rows: Mapping[Row, tuple[float, float, bool]], lost: Mapping[Row, float]) -> bool:

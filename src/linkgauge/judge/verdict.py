@@ -84,18 +84,16 @@ def _against_peers(equivalent: Sequence[Case]) -> Iterator[tuple[Case, CellResul
     for case in equivalent:
         cell, others = case.cell, median_without(figures, (bisect_left(figures, case.figure),))
         is_near = FAR * usual <= case.figure <= usual / FAR
-        if case.equivalent is not None and _is_far(case, others, count):
+        ends = (case.figure, *((cell.summary and cell.summary.ci95) or ()))
+        is_below, is_above = max(ends) < FAR * others, min(ends) * FAR > others
+        is_far = is_below if case.result.better == "higher" else is_above
+        if count > MOST_UNSURE:
+            is_far = is_below or is_above
+        if case.equivalent is not None and is_far:
             yield case, replace(cell, peers=others)
         elif count >= ENOUGH and cell.not_judged in _UNLIMITED and is_near:
             expected = _as_peers(cell, usual, count, because)
             yield case, replace(cell, expected=expected, verdict="ok", not_judged=None)
-
-
-def _is_far(case: Case, peers: float, count: int) -> bool:
-    ends = (case.figure, *((case.cell.summary and case.cell.summary.ci95) or ()))
-    is_below, is_above = max(ends) < FAR * peers, min(ends) * FAR > peers
-    is_slow = is_below if case.result.better == "higher" else is_above
-    return is_slow or (count > MOST_UNSURE and (is_below or is_above))
 
 
 def _as_peers(cell: CellResult, usual: float, count: int, because: str) -> Expected:

@@ -141,6 +141,25 @@ def recognize(record: LogRecord, interest: Interest, seconds: float) -> LogLine 
     )
 
 
+_PRINTED = re.compile(
+    r"(?:.{0,80}? kernel: )?(?:\[ *([0-9]{1,9}\.[0-9]{1,9})\] |\[[^]]{10,40}\] )?(.*)", re.DOTALL
+)
+_FAILED = re.compile("probe of .* failed|probe failure")
+
+
+def read_printed(text: str) -> LogLine | None:
+    """Reads a line as dmesg or a journal prints it. Returns None unless the line has the code of an
+    error, or states how grave it is, or says that a driver cannot start a device."""
+    printed = _PRINTED.match(text)
+    seconds, said = printed.groups() if printed else (None, text)
+    record = LogRecord(level=4, number=0, seconds=float(seconds or 0), text=said)
+    line = recognize(record, Interest(), record.seconds)
+    if _FAILED.search(said):
+        return line or LogLine(record.seconds, _with_escapes(said)[:MOST_CHARACTERS], "driver")
+    # What is logged at boot, such as "AER: enabled", states neither.
+    return line if line is not None and (line.code or line.gravity) else None
+
+
 def _addresses(text: str) -> list[str]:
     full = [
         f"{int(domain, 16):04x}:{bus}:{slot}.{function or 0}".lower()

@@ -68,16 +68,8 @@ class _OfTable(Protocol):
     def backend(self) -> str: ...
     @property
     def size(self) -> int: ...
-
-
-class _Laid(_OfTable, Protocol):
     @property
     def sweep(self) -> bool: ...
-
-
-class _AtPlace(Protocol):
-    @property
-    def place(self) -> Place: ...
 
 
 _Table = TypeVar("_Table", bound=_OfTable)
@@ -95,7 +87,7 @@ def bytes_of(cell: Cell, size: int) -> int | None:
     return (size or None) if does.has_size else None
 
 
-def cell_id(table: _OfTable, cell: _AtPlace) -> CellId:
+def cell_id(table: _OfTable, cell: Placed) -> CellId:
     """Returns a cell's identity with `repeat` 0, for a table that occurs only once in its run."""
     return table_id(table).cell(cell.place)
 
@@ -117,12 +109,12 @@ def ends_of(cell: Placed) -> str:
     return f"{sources.pop()} -> others" if len(sources) == 1 else str(cell.place)
 
 
-def place_of(table: _Laid, cell: Placed) -> str:
+def place_of(table: _OfTable, cell: Placed) -> str:
     """Returns a cell's row and column if its table is a sweep, else the memories at its ends."""
     return str(cell.place) if table.sweep else ends_of(cell)
 
 
-def spoken(table: _Laid, cell: Placed) -> str:
+def spoken(table: _OfTable, cell: Placed) -> str:
     return f"{table.benchmark} {place_of(table, cell)}"
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from itertools import chain
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Any, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import fields, replace
 
 _S = TypeVar("_S", bound=Struct)
+_T = TypeVar("_T")
 _Rule = Callable[[Sequence[Any]], Any]
 Known = dict[tuple[object, ...], Any]
 """Joined fields, by their rule and the identities of the values."""
@@ -43,11 +44,6 @@ def _rules(
     return rules, attrgetter(*names, names[0])  # of one name it were no tuple
 
 
-def joined_known(values: Iterable[_S | None]) -> _S | None:
-    known = _known(values)
-    return joined(known) if known else None
-
-
 def each_joined(values: Iterable[Sequence[_S]]) -> tuple[_S, ...]:
     return tuple(map(joined, zip(*values, strict=True)))
 
@@ -68,23 +64,18 @@ def added(values: Sequence[Any]) -> Any:
     return round(total, 9) if isinstance(total, float) else total
 
 
-def added_known(values: Iterable[Any]) -> Any:
-    known = _known(values)
-    return sum(known) if known else None
+def _of_known(rule: Callable[[list[_T]], _T]) -> Callable[[Iterable[_T | None]], _T | None]:
+    """Returns the rule for values of which some may be unknown: None if all are."""
+
+    def of(values: Iterable[_T | None]) -> _T | None:
+        known = [value for value in values if value is not None]
+        return rule(known) if known else None
+
+    return of
 
 
-def all_known(values: Iterable[bool | None]) -> bool | None:
-    known = _known(values)
-    return all(known) if known else None
-
-
-def most_known(values: Iterable[Any]) -> Any:
-    return max(_known(values), default=None)
-
-
-def first_known(values: Iterable[Any]) -> Any:
-    return next(iter(_known(values)), None)
-
-
-def _known(values: Iterable[Any]) -> list[Any]:
-    return [value for value in values if value is not None]
+joined_known = _of_known(joined)
+added_known: Callable[[Iterable[Any]], Any] = _of_known(sum)
+all_known = _of_known(all)
+most_known = _of_known(max)
+first_known = _of_known(itemgetter(0))

@@ -6,7 +6,7 @@ import io
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import IO, Any
 
@@ -42,54 +42,41 @@ class _Console(Console):
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterator[Segment]:
         if isinstance(renderable, Text):
-            renderable = _one_line(renderable)
+            shown = printable(renderable.plain, "\t")
+            if shown != renderable.plain:
+                renderable = renderable.copy()
+                renderable.plain = shown
         for segment in super().render(renderable, options):
             if segment.control:
                 yield segment
             else:
-                text = _encodable(printable(segment.text, "\n\t"), self.encoding)
+                text, encoding = printable(segment.text, "\n\t"), self.encoding
+                try:
+                    text.encode(encoding)
+                except UnicodeEncodeError:
+                    text = "".join(
+                        one if one.encode(encoding, "ignore") else _PLAIN.get(one, "?")
+                        for one in text
+                    )
                 yield Segment(text, segment.style)
-
-
-def _one_line(text: Text) -> Text:
-    shown = printable(text.plain, "\t")
-    if shown != text.plain:
-        text = text.copy()
-        text.plain = shown
-    return text
-
-
-def _encodable(text: str, encoding: str) -> str:
-    try:
-        text.encode(encoding)
-    except UnicodeEncodeError:
-        return "".join(
-            one if one.encode(encoding, "ignore") else _PLAIN.get(one, "?") for one in text
-        )
-    return text
 
 
 def make_console(**options: Any) -> Console:
     """Returns a console with colours only on a terminal. In a file or pipe, the width is the
     variable COLUMNS or, if it is not set, unlimited. `options` are options of rich's Console."""
     stream = options.get("file") or (sys.stderr if options.get("stderr") else sys.stdout)
-    environment = _with_a_size(os.environ, is_terminal=unwrapped(stream).isatty())
+    is_terminal, environment = unwrapped(stream).isatty(), dict(os.environ)
+    # A terminal knows its own size, and only numbers are a size.
+    for name in ("COLUMNS", "LINES"):
+        text = environment.get(name, "")
+        if is_terminal or not (_SIZE.fullmatch(text) and 0 < int(text) <= WIDE):
+            environment.pop(name, None)
     console = _Console(
         highlight=False, markup=False, emoji=False, soft_wrap=True, _environ=environment, **options
     )
     if not console.is_terminal and "COLUMNS" not in environment:
         console.width = WIDE
     return console
-
-
-def _with_a_size(environment: Mapping[str, str], *, is_terminal: bool) -> dict[str, str]:
-    """Removes COLUMNS and LINES if a terminal knows its own size, or if they are not numbers."""
-    kept = dict(environment)
-    for name in ("COLUMNS", "LINES"):
-        text = kept.get(name, "")
-        if is_terminal or not (_SIZE.fullmatch(text) and 0 < int(text) <= WIDE):
-            kept.pop(name, None)
-    return kept
 
 
 # Text that is wrapped at words to the console's width.
@@ -108,18 +95,16 @@ class Hanging:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         text = self.text.copy()
         text.expand_tabs(console.tab_size)
-        for number, line in enumerate(text.divide(self._breaks(text.plain, options.max_width))):
+        begin, room, breaks = 0, options.max_width, list[int]()
+        for word in _WORD.finditer(text.plain):
+            before = text.plain[begin : word.start()]
+            if before.strip() and cell_len(text.plain[begin : word.end()]) > room:
+                begin, room = word.start(), options.max_width - self.indent
+                breaks.append(begin)
+        for number, line in enumerate(text.divide(breaks)):
             line.rstrip()
             indent = Text(" " * self.indent if number else "", no_wrap=True, overflow="ignore")
             yield indent.append_text(line)
-
-    def _breaks(self, plain: str, width: int) -> Iterator[int]:
-        begin, room = 0, width
-        for word in _WORD.finditer(plain):
-            before = plain[begin : word.start()]
-            if before.strip() and cell_len(plain[begin : word.end()]) > room:
-                begin, room = word.start(), width - self.indent
-                yield begin
 
 
 def plain_lines(parts: Iterable[RenderableType]) -> list[str]:

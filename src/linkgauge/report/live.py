@@ -34,7 +34,7 @@ from .keeping import Display, Keeper, Kept, judge_kept, shown_as
 from .matrix import shown
 from .render.terminal import print_blocks, styled
 from .sections import OneRun, figures, of_rooms, opening, screen, verdict
-from .sections.notes import failure_lines, reason_lines
+from .sections.notes import reason_lines
 from .sections.verdict import Closing
 
 if TYPE_CHECKING:
@@ -128,7 +128,8 @@ class LiveReport(Observer):
                 from .render.page_process import PageProcess
 
                 # It loads while the run is judged and kept. Only real runs have charts as a rule.
-                page = held.enter_context(PageProcess(charts=run.machine.simulated is None))
+                page = PageProcess(charts=run.machine.simulated is None)
+                held.callback(page.close)
             kept = self.keeper.keep(run, folder)
             if page is not None and kept.folder is not None:
                 one = shown_as(kept.run, kept.outcome, kept.folder)
@@ -205,7 +206,7 @@ def _remarks(run: Run, outcome: Outcome, display: Display) -> Iterator[Block]:
     if display.verbose or display.matrix:
         lines = [*reason_lines(run), *(note_lines if display.verbose else folded_notes)(run)]
     else:
-        lines = [*failure_lines(run)]
+        lines = [*reason_lines(run, skipped=False)]
         # Under a profiler, notes say what the figures are worth.
         lines += folded_notes(run) if run.settings.profiler else deciding_lines(run)
     if run.profiler_files:

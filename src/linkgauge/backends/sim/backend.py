@@ -125,7 +125,7 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         found = Inventory(
             host=inventory.details(self._hardware, self._topology, in_groups=grouped),
             pci=functions,
-            accelerators=self._sensors.accelerators(symptoms),
+            accelerators=tuple(self._sensors.accelerators(symptoms)),
             switch_links=switch_links(self._hardware),
             routing=self._description.routing,
             assumed=inventory.assumptions(self._hardware, self._topology),
@@ -144,7 +144,7 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         return network_counters(self._hardware, Symptoms(self.faults, self._cells))
 
     def inventory(self) -> tuple[Accelerator, ...]:
-        return self._sensors.accelerators(Symptoms(self.faults, self._cells))
+        return tuple(self._sensors.accelerators(Symptoms(self.faults, self._cells)))
 
     def sense(self, devices: Sequence[Memory]) -> tuple[Telemetry, ...]:
         symptoms = Symptoms(self.faults, self._at) if self.faults else None

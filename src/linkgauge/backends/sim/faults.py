@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Collection, Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from decimal import Decimal
 from functools import partial
 from operator import attrgetter
@@ -26,8 +26,6 @@ from linkgauge.model.names import hint
 from linkgauge.model.units import parse_fraction, parse_size
 
 ALL = "*"
-_SHOWN = 6
-"""The largest number of targets that an error message lists."""
 _MOST_DRIFT = math.log(1e6)
 """The limit of drift: a rate stays between a millionth and a million times its healthy value."""
 
@@ -190,20 +188,6 @@ def least_rate(faults: Sequence[Fault], cells: Iterable[int]) -> float:
     return min((rate_left(faults, cell) for cell in cells), default=math.inf) if faults else 1.0
 
 
-def check_targets(faults: Iterable[tuple[str, Fault]], names: Collection[str]) -> None:
-    """Raises InputError for a fault whose target is not in `names`. `faults` has pairs: the fault's
-    text, and the fault."""
-    for typed, fault in faults:
-        if not fault.aims_at(names):
-            import difflib
-
-            near = difflib.get_close_matches(fault.target, names, n=_SHOWN, cutoff=0.0)
-            more = f", {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-            raise InputError(
-                f"fault '{typed}': no {fault.target}: targets are {', '.join(near)}{more} and *"
-            )
-
-
 class Parameter(msgspec.Struct, frozen=True):
     """A parameter of faults. `read` parses a value or raises InputError; `write` formats it."""
 
@@ -339,28 +323,21 @@ def parse_fault(text: str) -> Fault:
     known = dict(map(attrgetter("encode_name", "name"), _parameters(kind)))
     values: dict[str, Any] = {}
     for token in tokens[2:]:
-        name, value = _read_parameter(kind, token, known)
+        match = _ASSIGNMENT.fullmatch(token[0])
+        if not match or match[1] not in known:
+            problem = f"{kind.__name__.lower()} takes {_listed(known)}, each as NAME=VALUE"
+            raise NotationError(problem, text, token.start())
+        name, at = match[1], token.start() + match.start(2)
+        try:
+            value = PARAMETERS[name].read(match[2])
+        except InputError as error:
+            raise NotationError(f"{name}: {error}", text, at) from error
+        if kind is Lost and name == "cells" and value.last != value.first:
+            raise NotationError("a lost device stays lost: give one cell", text, at)
         if known[name] in values:
             raise NotationError(f"{name} appears twice", text, token.start())
         values[known[name]] = value
     return kind(tokens[1][0], **values)
-
-
-def _read_parameter(
-    kind: type[Fault], token: re.Match[str], takes: Collection[str]
-) -> tuple[str, Any]:
-    text, match = token.string, _ASSIGNMENT.fullmatch(token[0])
-    if not match or match[1] not in takes:
-        problem = f"{kind.__name__.lower()} takes {_listed(takes)}, each as NAME=VALUE"
-        raise NotationError(problem, text, token.start())
-    at = token.start() + match.start(2)
-    try:
-        value = PARAMETERS[match[1]].read(match[2])
-    except InputError as error:
-        raise NotationError(f"{match[1]}: {error}", text, at) from error
-    if kind is Lost and match[1] == "cells" and value.last != value.first:
-        raise NotationError("a lost device stays lost: give one cell", text, at)
-    return match[1], value
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -28,7 +28,6 @@ from .faults import (
     OrdinalRange,
     Slow,
     Stall,
-    check_targets,
     parse_fault,
 )
 from .hardware import build, with_cpus
@@ -38,6 +37,9 @@ if TYPE_CHECKING:
     from linkgauge.backends.protocol import Copy
 
     from .exchanging import Exchanging
+
+_NEAREST = 6
+"""The largest number of targets that an error message lists."""
 
 
 def described(machine: str, faults: Sequence[str] = (), change: str | None = None) -> Simulation:
@@ -56,9 +58,18 @@ def described(machine: str, faults: Sequence[str] = (), change: str | None = Non
 def machine_of(simulation: Simulation) -> SimMachine:
     """Builds a simulation's machine. Raises InputError for a bad description, fault or target."""
     parts = built(simulation.description, ())
-    if faults := faults_of(simulation):
-        typed = (*parts.hardware.description.faults, *simulation.faults)
-        check_targets(zip(typed, faults, strict=True), parts.targets)
+    faults = faults_of(simulation)
+    names = parts.targets if faults else ()
+    typed = (*parts.hardware.description.faults, *simulation.faults)
+    for text, fault in zip(typed, faults, strict=True):
+        if not fault.aims_at(names):
+            import difflib
+
+            near = difflib.get_close_matches(fault.target, names, n=_NEAREST, cutoff=0.0)
+            more = f", {len(names) - _NEAREST} more" if len(names) > _NEAREST else ""
+            raise InputError(
+                f"fault '{text}': no {fault.target}: targets are {', '.join(near)}{more} and *"
+            )
     return SimMachine(parts, faults)
 
 
@@ -89,7 +100,8 @@ class SimMachine:
             self._node_of |= dict.fromkeys(node.cpus, node.index)
 
     def touched(self, transfer: Transfer) -> frozenset[str]:
-        return self._resources.touched(self._on_nodes(transfer))
+        """Returns the names of the memories, the engine's owner, and the links with their ends."""
+        return self._resources.demand(self._on_nodes(transfer), 0).touched
 
     def touched_by(self, transfers: Sequence[Transfer], operation: OperationName) -> frozenset[str]:
         """Returns the names of the parts that a cell uses, also between a collective's ranks."""

@@ -194,7 +194,7 @@ class SimGroup(Gated):
         makes: Pattern | None = None,
     ) -> None:
         self._copies = copies
-        self._policies = list(zip(movements, sigmas, strict=True))
+        self._timed = list(zip(copies, movements, sigmas, strict=True))
         self._course = course
         self._stall = stall
         self.policy = policy
@@ -206,7 +206,7 @@ class SimGroup(Gated):
         super().arm(loops, batches)
         if not self._ends or len(self._ends[0]) != batches:  # most samples have the same batches
             self._ends = []
-            for movement, _ in self._policies:
+            for _, movement, _ in self._timed:
                 ends = [movement.at(batch / batches) for batch in range(1, batches)]
                 self._ends.append([*ends, movement.end])
 
@@ -230,19 +230,15 @@ class SimGroup(Gated):
         course = self._course
         seconds: list[float] = []
         progress: list[tuple[float, ...]] = []
-        for number, (movement, sigma) in enumerate(self._policies):
+        checksums: list[int | None] = []
+        for number, (copy, movement, sigma) in enumerate(self._timed):
             factor = loops * batches * course.noise(number, sigma)
             stall = self._stall(number, course.sample) if self._stall is not None else 0.0
             ends = [end * factor + stall for end in self._ends[number]]
             progress.append((movement.turn * factor, *ends))
             # Counted from the common start: kernels of one device wait for each other.
             seconds.append(ends[-1])
+            read = copy.source if copy.destination is None else None
+            checksums.append(read.checksum(copy.size) if isinstance(read, SimBuffer) else None)
         course.pass_by(max(seconds))
-        checksums = tuple(map(_checksum, self._copies))
-        return Timing(tuple(seconds), max(seconds), checksums, tuple(progress))
-
-
-def _checksum(copy: Copy) -> int | None:
-    if copy.destination is None and isinstance(copy.source, SimBuffer):
-        return copy.source.checksum(copy.size)
-    return None
+        return Timing(tuple(seconds), max(seconds), tuple(checksums), tuple(progress))

@@ -170,10 +170,6 @@ class Resources:
             for demand in demands
         ]
 
-    def touched(self, transfer: Transfer) -> frozenset[str]:
-        """Returns the names of the memories, the engine's owner, and the links with their ends."""
-        return self.demand(transfer, 0).touched
-
     def concurrent_moving(self, demand: Demand, transfer: Transfer, does: Operation) -> Demand:
         """Returns a transfer's demand in the operation `does`, given its demand as a plain copy."""
         if does.name == "copy-ping-pong":  # the host waits for each copy

@@ -135,9 +135,6 @@ class SimTelemetry:
             self._healthy.append(self._sense(device, Symptoms()))
             self.nameless.append(replace(self._healthy[-1], memory=""))
 
-    def accelerators(self, symptoms: Symptoms) -> tuple[Accelerator, ...]:
-        return tuple([self._describe(device, symptoms) for device in self._devices])
-
     def sense(self, devices: Sequence[Memory], symptoms: Symptoms | None) -> tuple[Telemetry, ...]:
         """Returns devices' telemetry. `symptoms` is None if the machine has no faults."""
         found: list[Telemetry] = []
@@ -147,31 +144,32 @@ class SimTelemetry:
             found.append(self._sense(self._devices[index], symptoms) if symptoms else healthy)
         return tuple(found)
 
-    def _describe(self, device: DeviceUnit, symptoms: Symptoms) -> Accelerator:
-        group, now = device.group, self._sense(device, symptoms)
-        stated: dict[str, Any] = {}
-        for name, kind in _STATED.items():
-            if isinstance(group.properties.get(name), kind):
-                stated[name] = group.properties[name]
-        rate = group.memory_rate_reported or group.memory_rate
-        power, ecc = group.properties.get("power_limit_w"), group.properties.get("ecc")
-        return by_name(
-            Accelerator,
-            now,
-            device,
-            group,
-            library=_LIBRARY,
-            link=self._link(device, symptoms, idle=True),
-            links=(*self._links(device, symptoms), *self._unused_links(device)),
-            memory_clock=_clock(device, "memory"),
-            memory_rate=None if rate is None or "memory_rate" in group.assumed else float(rate),
-            max_clock=_clock(device, "sm"),
-            utilization=1.0 if symptoms.now(Busy, device.name) else 0.0,
-            power_limit=float(power) if isinstance(power, int | float) else None,
-            ecc=ecc if isinstance(ecc, bool) else None,
-            unknown=(_NOT_SIMULATED,),
-            **stated,
-        )
+    def accelerators(self, symptoms: Symptoms) -> Iterator[Accelerator]:
+        for device in self._devices:
+            group, now = device.group, self._sense(device, symptoms)
+            stated: dict[str, Any] = {}
+            for name, kind in _STATED.items():
+                if isinstance(group.properties.get(name), kind):
+                    stated[name] = group.properties[name]
+            rate = group.memory_rate_reported or group.memory_rate
+            power, ecc = group.properties.get("power_limit_w"), group.properties.get("ecc")
+            yield by_name(
+                Accelerator,
+                now,
+                device,
+                group,
+                library=_LIBRARY,
+                link=self._link(device, symptoms, idle=True),
+                links=tuple(self._links(device, symptoms)),
+                memory_clock=_clock(device, "memory"),
+                memory_rate=None if rate is None or "memory_rate" in group.assumed else float(rate),
+                max_clock=_clock(device, "sm"),
+                utilization=1.0 if symptoms.now(Busy, device.name) else 0.0,
+                power_limit=float(power) if isinstance(power, int | float) else None,
+                ecc=ecc if isinstance(ecc, bool) else None,
+                unknown=(_NOT_SIMULATED,),
+                **stated,
+            )
 
     def _sense(self, device: DeviceUnit, symptoms: Symptoms) -> Telemetry:
         link = self._link(device, symptoms, idle=False)
@@ -214,16 +212,13 @@ class SimTelemetry:
                     errors=errors if reported else None,
                 )
             first += count
-
-    def _unused_links(self, device: DeviceUnit) -> Iterator[FabricLink]:
-        count = device.group.properties.get("unused_links")
-        if not isinstance(count, int):
-            return
-        used = [link for link in self._fabric[device.name] if link.kind == "fabric"]
-        kind, version = _kind(used[0].kind_name) if used else ("nvlink", None)
-        first = sum(link.common.count for link in used)
-        for number in range(count):
-            yield FabricLink(first + number, kind, active=False, version=version)
+        unused = device.group.properties.get("unused_links")
+        if isinstance(unused, int):
+            used = [link for link in self._fabric[device.name] if link.kind == "fabric"]
+            kind, version = _kind(used[0].kind_name) if used else ("nvlink", None)
+            first = sum(link.common.count for link in used)
+            for number in range(unused):
+                yield FabricLink(first + number, kind, active=False, version=version)
 
 
 def _kind(name: str) -> tuple[str, str | None]:

@@ -17,7 +17,7 @@ from functools import cache
 from io import BytesIO
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TypeVar
 
 import msgspec
 
@@ -166,10 +166,8 @@ class Journal:
             with ExitStack() as undo:
                 file = undo.enter_context(path.open("r+b"))
                 _hold(file, path)
-                lines = _WholeLines(file)
-                taken = take(records_in(lines))
-                file.truncate(lines.end)
-                file.seek(0, os.SEEK_END)
+                taken = take(records_in(_whole_lines(file)))
+                file.truncate()
                 undo.pop_all()
         except OSError as error:
             why = f"{error.strerror}: give a run's folder"
@@ -233,22 +231,16 @@ def read_records(data: bytes) -> tuple[Record, ...]:
 
 def records_of(data: bytes) -> Iterator[Record]:
     """Yields the records one by one. Raises the same errors as `read_records`."""
-    return records_in(_WholeLines(BytesIO(data)))
+    return records_in(_whole_lines(BytesIO(data)))
 
 
-class _WholeLines:
-    """Yields a journal's whole lines. `end` is the offset in bytes after the last line yielded."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
-        self.end = 0
-
-    def __iter__(self) -> Iterator[bytes]:
-        for line in self._file:
-            if not line.endswith(b"\n"):
-                return
-            self.end += len(line)
-            yield line
+def _whole_lines(file: BinaryIO) -> Iterator[bytes]:
+    """Yields a journal's whole lines. The file's position is after the last line yielded."""
+    for line in file:
+        if not line.endswith(b"\n"):
+            file.seek(-len(line), os.SEEK_CUR)
+            return
+        yield line
 
 
 def records_in(lines: Iterable[bytes]) -> Iterator[Record]:
@@ -313,19 +305,16 @@ def follow(repetitions: Repetitions, record: Record) -> None:
         repetitions.again(record.cells)
 
 
-class MeasuredCells(Protocol):
-    def cells(self, table: int) -> list[CellResult]:
-        """Returns the measured cells of this table, in the plan's order."""
-
-
-def assemble(records: Sequence[Record], repetitions: MeasuredCells | None = None) -> Run:
-    """Builds the run that the records describe. `repetitions` has the measured cells (by default,
-    from the records). Cells that were not measured are absent."""
+def assemble(
+    records: Sequence[Record], cells_of: Callable[[int], Sequence[CellResult]] | None = None
+) -> Run:
+    """Builds the run that the records describe. `cells_of` returns a table's measured cells in the
+    plan's order (by default, from the records). Cells that were not measured are absent."""
     opened = opening(records)
-    repetitions = repetitions or repetitions_of(records)
+    cells_of = cells_of or repetitions_of(records).cells
     results: list[Result] = []
     for number, table in enumerate(opened.plan):
-        cells = repetitions.cells(number)
+        cells = cells_of(number)
         if cells or not table.cells:  # a table without planned cells keeps the plan's reason
             results.append(result_of(table, cells))
     of: defaultdict[type, list[Any]] = defaultdict(list)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from linkgauge.model.documents.result import Run
 
@@ -20,19 +20,6 @@ from .journal import (
 
 if TYPE_CHECKING:
     from .soak_state import SoakState
-
-
-class RunState(Protocol):
-    opened: Opened
-
-    @property
-    def is_complete(self) -> bool: ...
-
-    def add(self, record: Record) -> None:
-        """Adds the next record."""
-
-    def run(self) -> Run:
-        """Returns the run that the records so far describe."""
 
 
 class PreciseRun:
@@ -68,7 +55,8 @@ class PreciseRun:
         follow(self.repetitions, record)
 
     def run(self) -> Run:
-        return assemble(self._known, self.repetitions)
+        """Returns the run that the records so far describe."""
+        return assemble(self._known, self.repetitions.cells)
 
 
 def state_of(records: Iterable[Record]) -> PreciseRun | SoakState:

@@ -165,10 +165,10 @@ class SoakState:
         return Moment(round(self.at, 3), text, self.round + 1)
 
     def run(self) -> Run:
-        return replace(assemble(self._control, self._merged()), soak=self._soak())
+        return replace(assemble(self._control, self._merged().__getitem__), soak=self._soak())
 
-    def _merged(self) -> MergedCells:
-        """Merges each cell's kept repetitions. Equivalent cells share their variance."""
+    def _merged(self) -> list[list[CellResult]]:
+        """Merges kept repetitions of each table's cells. Equivalent cells share their variance."""
         equivalent: defaultdict[Hashable, list[tuple[int, _RepeatedCell]]] = defaultdict(list)
         for number, (table, cells) in enumerate(zip(self.opened.plan, self._cells, strict=True)):
             for planned in table.cells:
@@ -180,12 +180,10 @@ class SoakState:
             found = merge([cell.kept for _, cell in group], settings)
             for (number, cell), one in zip(group, found, strict=True):
                 merged[number, cell.place] = one
-        return MergedCells(
-            [
-                [merged[number, place] for place, cell in cells.items() if cell.kept]
-                for number, cells in enumerate(self._cells)
-            ]
-        )
+        return [
+            [merged[number, place] for place, cell in cells.items() if cell.kept]
+            for number, cells in enumerate(self._cells)
+        ]
 
     def _soak(self) -> Soak:
         every = [cell for cells in self._cells for cell in cells.values() if cell.measured]
@@ -206,14 +204,6 @@ class SoakState:
             more=self._more,
             devices=tuple(device.course(name) for name, device in self._devices.items()),
         )
-
-
-class MergedCells:
-    def __init__(self, found: list[list[CellResult]]) -> None:
-        self._found = found
-
-    def cells(self, table: int) -> list[CellResult]:
-        return self._found[table]
 
 
 class _RepeatedCell:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from operator import attrgetter
 from typing import Any
 
@@ -117,7 +118,7 @@ _LARGE = 1 << 20
 
 
 def _result_pieces(result: Result) -> Iterator[bytes]:
-    placements, readings = _ValueTable(), _ValueTable()
+    placements, readings = list[object](), list[object]()
     columns = dict(_columns(result.cells, placements, readings))
     common: dict[str, object] = {}
     for name in filter(columns.__contains__, _COMMON):
@@ -130,7 +131,7 @@ def _result_pieces(result: Result) -> Iterator[bytes]:
             common[name] = value
     known = _fields_of(result)
     del known["cells"]
-    known |= {"common": common, "placements": placements.values, "readings": readings.values}
+    known |= {"common": common, "placements": placements, "readings": readings}
     yield b"  {\n"
     for name, value in known.items():
         yield b'   "%b": %b,\n' % (name.encode(), _encoder.encode(value))
@@ -138,31 +139,29 @@ def _result_pieces(result: Result) -> Iterator[bytes]:
     yield b'   "cells": [' + (b"\n    " + cells + b"\n   ]" if cells else b"]") + b"\n  }"
 
 
-class _ValueTable:
-    def __init__(self) -> None:
-        self.values: list[object] = []
-        self._places: dict[object, int] = {}
-
-    def places(self, of: Iterable[object]) -> tuple[int, ...]:
-        found: list[int] = []
-        for one in of:
-            new = len(self.values)
-            try:
-                place = self._places.setdefault(one, new)
-            except TypeError:  # it has no hash
-                place = new
-            if place == new:
-                self.values.append(one)
-            found.append(place)
-        return tuple(found)
+def _places(
+    values: list[object], known: dict[object, int], of: Iterable[object]
+) -> tuple[int, ...]:
+    """Returns the places in `values`, to which new ones are added. `known` has them by value."""
+    found: list[int] = []
+    for one in of:
+        new = len(values)
+        try:
+            place = known.setdefault(one, new)
+        except TypeError:  # it has no hash
+            place = new
+        if place == new:
+            values.append(one)
+        found.append(place)
+    return tuple(found)
 
 
 def _columns(
-    cells: Sequence[CellResult], placements: _ValueTable, readings: _ValueTable
+    cells: Sequence[CellResult], placements: list[object], readings: list[object]
 ) -> Iterator[tuple[str, Sequence[object]]]:
     changes: dict[str, Callable[[Any], object]] = {
-        "placement": placements.places,
-        "readings": readings.places,
+        "placement": partial(_places, placements, {}),
+        "readings": partial(_places, readings, {}),
         "parts": _stored_parts,
         "iterations": lambda times: tuple(StoredTimes(one.rank) for one in times),
     }

@@ -168,7 +168,7 @@ class _Together:
             split = self._split((*taken.timings, last))
             results: list[CellResult] = []
             for cell, own in zip(self._cells, split, strict=True):
-                readings = sensed.readings(cell.devices)
+                readings = tuple(map(sensed.reading, map(str, cell.devices)))
                 result = cell.report(taken, own[:-1], own[-1], readings, self._notes, extra)
                 results.append(result)
             for cell, result in zip(self._cells, results, strict=True):

@@ -54,7 +54,17 @@ def _merged(cell: CellResult, *known: Estimate | None, settings: Settings) -> di
     figures = _figures(cell)
     cell = replace(cell, **figures)
     ranges = _ranges(cell, *known)
-    return figures | ranges | _conclusion(replace(cell, **ranges), settings)
+    cell = replace(cell, **ranges)
+    error = relative_error(cell.summary)
+    stopped: Stopped = "max-time" if spent(cell) >= settings.max_time else "noise"
+    if settings.samples is not None:
+        stopped = "samples"
+    elif error is not None and settings.precision > 0 and error <= settings.precision:
+        stopped = "precision"
+    missed = stopped in ("max-time", "noise") and settings.precision > 0
+    notes: list[Note] = [Imprecise(settings.precision, error, len(cell.samples))] if missed else []
+    others = [note for note in cell.notes if not isinstance(note, Imprecise)]  # of fewer samples
+    return figures | ranges | {"stopped": stopped, "notes": (*others, *notes)}
 
 
 def spent(*repetitions: CellResult) -> float:
@@ -147,19 +157,6 @@ def _figures(cell: CellResult) -> dict[str, Any]:
 
 # The parts of equal cells may come in another order, and have the same samples.
 _summarized = lru_cache(maxsize=64)(summarize)
-
-
-def _conclusion(cell: CellResult, settings: Settings) -> dict[str, Any]:
-    error = relative_error(cell.summary)
-    stopped: Stopped = "max-time" if spent(cell) >= settings.max_time else "noise"
-    if settings.samples is not None:
-        stopped = "samples"
-    elif error is not None and settings.precision > 0 and error <= settings.precision:
-        stopped = "precision"
-    missed = stopped in ("max-time", "noise") and settings.precision > 0
-    notes: list[Note] = [Imprecise(settings.precision, error, len(cell.samples))] if missed else []
-    others = [note for note in cell.notes if not isinstance(note, Imprecise)]  # of fewer samples
-    return {"stopped": stopped, "notes": (*others, *notes)}
 
 
 def _better(cell: CellResult, part: TransferFigure | None = None) -> Better:

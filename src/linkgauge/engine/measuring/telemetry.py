@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from itertools import chain
 from statistics import median_low
@@ -72,37 +72,32 @@ class Sensing:
                 continue
         self.taken.append((now, senses))
 
-    def readings(self, devices: Iterable[Memory]) -> tuple[Reading, ...]:
-        taken = self.taken.copy()  # a slow driver may still add one
-        return tuple([_fold(str(device), taken) for device in devices])
-
-
-def _fold(memory: str, taken: Sequence[tuple[float, Mapping[str, Telemetry]]]) -> Reading:
-    times: list[float] = []
-    replays: list[int | None] = []
-    reported: defaultdict[str, list[Any]] = defaultdict(list)
-    for at, senses in taken:
-        if memory in senses:
-            times.append(at)
-            replays.append(senses[memory].pcie_replays)
-            for field, value in asdict(senses[memory]).items():
-                if value is not None:
-                    reported[field].append(value)
-    if not times:
-        return Reading(memory=memory, count=0)
-    speeds, widths, clocks = reported["link_speed"], reported["link_width"], reported["clock"]
-    first, last = replays[0], replays[-1]  # a single reading cannot show new replays
-    rose = None if len(times) < 2 or first is None or last is None else last - first
-    return Reading(
-        memory=memory,
-        count=len(times),
-        seconds=times[-1] - times[0],
-        link_speed=median_low(speeds) if speeds else None,
-        link_width=median_low(widths) if widths else None,
-        clock_min=min(clocks, default=None),
-        clock_max=max(clocks, default=None),
-        temperature_max=max(reported["temperature"], default=None),
-        power_max=max(reported["power"], default=None),
-        throttled=tuple(dict.fromkeys(chain.from_iterable(reported["throttled"]))),
-        pcie_replays=rose,
-    )
+    def reading(self, memory: str) -> Reading:
+        times: list[float] = []
+        replays: list[int | None] = []
+        reported: defaultdict[str, list[Any]] = defaultdict(list)
+        for at, senses in self.taken.copy():  # a slow driver may still add one
+            if memory in senses:
+                times.append(at)
+                replays.append(senses[memory].pcie_replays)
+                for field, value in asdict(senses[memory]).items():
+                    if value is not None:
+                        reported[field].append(value)
+        if not times:
+            return Reading(memory=memory, count=0)
+        speeds, widths, clocks = reported["link_speed"], reported["link_width"], reported["clock"]
+        first, last = replays[0], replays[-1]  # a single reading cannot show new replays
+        rose = None if len(times) < 2 or first is None or last is None else last - first
+        return Reading(
+            memory=memory,
+            count=len(times),
+            seconds=times[-1] - times[0],
+            link_speed=median_low(speeds) if speeds else None,
+            link_width=median_low(widths) if widths else None,
+            clock_min=min(clocks, default=None),
+            clock_max=max(clocks, default=None),
+            temperature_max=max(reported["temperature"], default=None),
+            power_max=max(reported["power"], default=None),
+            throttled=tuple(dict.fromkeys(chain.from_iterable(reported["throttled"]))),
+            pcie_replays=rose,
+        )

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from functools import cache
 from operator import attrgetter
 from typing import TYPE_CHECKING, Literal
@@ -21,6 +21,7 @@ from linkgauge.model.documents.result import (
     PlannedCell,
 )
 from linkgauge.model.grouped import numbering, sharing_first
+from linkgauge.model.hardware.inventory import Reading
 from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.hardware.map import Flow, Resource, share
 from linkgauge.model.hardware.motion import FlowWork, movements
@@ -37,13 +38,11 @@ from .link_rates import (
     LOOSE,
     START,
     ExpectedPath,
-    Trained,
     Unknown,
     Use,
     capacity,
     doubts_of_reads,
     figure,
-    under_load,
 )
 from .routes import Paths
 
@@ -113,7 +112,7 @@ class Expectations:
             return _unknown("no limit is known", "no-limit")
         readings = cell.readings if loaded and isinstance(cell, CellResult) else ()
         try:
-            shapes = self._shapes_of(transfers, size, under_load(readings))
+            shapes = self._shapes_of(transfers, size, readings)
         except Unknown as reason:
             return _unknown(str(reason))
         if len(shapes) > 2 and cell.report.is_first:
@@ -176,8 +175,13 @@ class Expectations:
         return rates_of(self._paths, work, remarks)
 
     def _shapes_of(
-        self, transfers: Sequence[Transfer], size: int, trained: Trained
+        self, transfers: Sequence[Transfer], size: int, readings: Iterable[Reading]
     ) -> list[_PathShape]:
+        trained = {
+            reading.memory: (reading.link_speed, reading.link_width)
+            for reading in readings
+            if reading.link_speed and reading.link_width
+        }
         alone = all(t.engine.owner == transfers[0].engine.owner for t in transfers)
         sized = any(t.engine.kind == "cpu" for t in transfers) and size  # others: all sizes alike
         known, beside = (self._shapes.setdefault((sized, by), {}) for by in (alone, not alone))
@@ -259,9 +263,18 @@ class _Sharing:
         ways = {u.segment for p in self._paths for u in p.uses if u.payload and u.least}
         meets_itself = any((link, "down") in ways for link, to in ways if to == "up")
         loose = any(path.loose for path in self._paths) or meets_itself
-        sure = not loose and len(self._transfers) == 1 and _is_sure(self._transfers[0])
+        first = self._transfers[0]
+        by_device = first.engine.kind in ("ce", "sm") and first.source.is_device
+        differ = len(first.memories) == 2 and first.source.place != first.destination.place
+        one_way = len(self._transfers) == 1 and not first.both_ways
+        sure = not loose and one_way and by_device and differ
         start = min(use.start for path in self._paths for use in path.uses)
-        each = () if doubts else self._each()
+        each: tuple[float | None, ...] = ()
+        bounded = all(map(attrgetter("usage"), self._cost))
+        if self._definition == "sustained" and bounded and not doubts:
+            # A transfer that others slow has no rate of its own.
+            both = zip(share(self._cost, self._capacity), self._alone(self._cost), strict=True)
+            each = tuple(own if math.isclose(own, alone) else None for own, alone in both)
         most = self._most()
         return Expectation(expected, most, loose, sure, start=start, without=without, each=each)
 
@@ -305,13 +318,6 @@ class _Sharing:
                 load[name] += part * transfer.bytes_moved(self._size)
         return self._bytes / max(load[name] / rate for name, rate in self._capacity.items())
 
-    def _each(self) -> tuple[float | None, ...]:
-        """Returns the rate of each transfer; None for transfers that other transfers slow."""
-        if self._definition != "sustained" or not all(map(attrgetter("usage"), self._cost)):
-            return ()
-        both = zip(share(self._cost, self._capacity), self._alone(self._cost), strict=True)
-        return tuple(own if math.isclose(own, alone) else None for own, alone in both)
-
     def _alone(self, flows: Sequence[Flow]) -> list[float]:
         return [min(self._capacity[n] / part for n, part in flow.usage) for flow in flows]
 
@@ -350,12 +356,6 @@ class _Sharing:
 def _slowest(uses: Sequence[Use], taken: Literal["least", "cost"]) -> Use:
     carrying = filter(attrgetter(taken), uses)
     return min(carrying, key=lambda use: use.rate / getattr(use, taken))
-
-
-def _is_sure(transfer: Transfer) -> bool:
-    by_device = transfer.engine.kind in ("ce", "sm") and transfer.source.is_device
-    differ = transfer.source.place != transfer.destination.place and len(transfer.memories) == 2
-    return by_device and differ and not transfer.both_ways
 
 
 def _definition(cell: CellResult | PlannedCell, transfers: Sequence[Transfer]) -> Definition | None:

@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import astuple
 
 from linkgauge.model.hardware.bundles import LinkBundle, coding
-from linkgauge.model.hardware.inventory import PciFunction, PciLink, Reading
+from linkgauge.model.hardware.inventory import PciFunction, PciLink
 from linkgauge.model.hardware.map import Flow
 from linkgauge.model.hardware.pcie import encoding, link_rate, packet_overhead
 from linkgauge.model.hardware.wiring import Wire
@@ -113,14 +113,6 @@ MAX_PAYLOAD, MAX_READ_REQUEST = 256, 512
 
 Trained = Mapping[str, tuple[float, int]]
 """The GT/s and lanes of links as sampled under load, by the device's memory."""
-
-
-def under_load(readings: Iterable[Reading]) -> Trained:
-    return {
-        reading.memory: (reading.link_speed, reading.link_width)
-        for reading in readings
-        if reading.link_speed and reading.link_width
-    }
 
 
 def pcie_path(

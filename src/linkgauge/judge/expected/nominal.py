@@ -61,17 +61,17 @@ def at_best(machine: Machine) -> Machine:
         return machine
     reported = {a.pci: a.link for a in inventory.accelerators if a.pci}
 
-    def improved(function: PciFunction) -> PciFunction:
+    pci: list[PciFunction] = []
+    for function in inventory.pci:
         ends = [function.link]
         if function.port not in _UPPER_ENDS:
             port = None if machine.is_virtual else machine.functions.get(function.parent or "")
             ends = [port.link if port else PciLink(), reported.get(function.address, PciLink())]
         link = _at_most(function.link, *ends)
-        return function if link == function.link else replace(function, link=link)
-
+        pci.append(function if link == function.link else replace(function, link=link))
     best = replace(
         inventory,
-        pci=tuple(map(improved, inventory.pci)),
+        pci=tuple(pci),
         accelerators=tuple(map(_with_all_links, inventory.accelerators)),
     )
     return machine if best == inventory else replace(machine, inventory=best)

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from operator import attrgetter
 
 from msgspec.structs import replace
 
@@ -43,7 +42,12 @@ def most_carried(
 ) -> Mapping[str, tuple[Wire, float, bool]]:
     """Returns PCIe links whose reported speed is below the maximum, by name. A value is the link,
     the highest bytes/s of a copy over it, and true if this copy crosses no slower link."""
-    slow = set(map(attrgetter("name"), filter(_rests, machine.wiring.wires)))
+    slow = set[str]()
+    for wire in machine.wiring.wires:
+        links = [end.link for end in _ends(wire)]
+        best = min((link.max_speed for link in links if link.max_speed), default=0.0)
+        if any(link.speed and link.speed < best for link in links):
+            slow.add(wire.name)
     found: dict[str, tuple[Wire, float, bool]] = {}
     for result in results if slow else ():
         for cell in result.cells if result.unit == BANDWIDTH.symbol else ():
@@ -66,12 +70,6 @@ def is_confirmed(wire: Wire, carried: float, *, narrowest: bool) -> bool:
 
 def _ends(wire: Wire) -> list[PciFunction]:
     return [*filter(None, (wire.lower, wire.upper))] if wire.kind == "pcie" else []
-
-
-def _rests(wire: Wire) -> bool:
-    links = [end.link for end in _ends(wire)]
-    best = min((link.max_speed for link in links if link.max_speed), default=0.0)
-    return any(link.speed and link.speed < best for link in links)
 
 
 def _rate(wire: Wire) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from linkgauge.model.hardware.bundles import LinkBundle
 from linkgauge.model.hardware.inventory import Interface, PciFunction
@@ -25,15 +25,6 @@ engines within it reach; refresh and read-write turnarounds take the rest. Kerne
 GB200 (7.35 of 8 TB/s, Azure HPC blog, "Azure's ND GB200 v6"), copy engines 0.85 on two H200s
 (docs/benchmarks.md) and 0.83 on GB200."""
 _COPYING = ("how fast a copy engine is within a device is not published",)
-
-
-class _Joined(NamedTuple):
-    """The links between two memories: fabric links by their ends, PCIe links with directions.
-    `beside` has doubts about them, and the host nodes whose memory they reach."""
-
-    bundles: Mapping[tuple[str, str], LinkBundle]
-    links: Sequence[tuple[Wire, str]]
-    beside: ExpectedPath
 
 
 class Paths:
@@ -57,8 +48,15 @@ class Paths:
         path = ExpectedPath(loose=_COPYING if within else ())
         for memory in transfer.memories:
             path += self._memory(memory, alone, share)
-        for leg in transfer.legs():
-            path += self._leg(leg, transfer.engine.kind == "sm", trained)
+        kernel = transfer.engine.kind == "sm"
+        for begin, end, access, part in transfer.legs():
+            bundles, links, beside = self._joined(begin, end)
+            for ends, bundle in bundles.items():
+                path += self._fabric(ends, bundle, part, access, kernel=kernel)
+            if links:
+                way = links[::-1] if access == "read" else links
+                path += pcie_path(way, access, part, kernel, trained)
+            path += beside
         if by_ce and not transfer.engine.owner.is_device:
             path += ExpectedPath(doubts=("how fast the driver passes it on is unknown",))
         if not path.uses:
@@ -81,20 +79,11 @@ class Paths:
         use = Use(place, own.memory_rate, "memory", 1.0, 1.0 / share, why)
         return ExpectedPath((use,))
 
-    def _leg(
-        self, leg: tuple[Memory, Memory, Access, float], kernel: bool, trained: Trained
-    ) -> ExpectedPath:
-        begin, end, access, part = leg
-        bundles, links, beside = self._joined(begin, end)
-        path = ExpectedPath()
-        for ends, bundle in bundles.items():
-            path += self._fabric(ends, bundle, part, access, kernel=kernel)
-        if links:
-            way = links[::-1] if access == "read" else links
-            path += pcie_path(way, access, part, kernel, trained)
-        return path + beside
-
-    def _find_joined(self, begin: Memory, end: Memory) -> _Joined:
+    def _find_joined(
+        self, begin: Memory, end: Memory
+    ) -> tuple[Mapping[tuple[str, str], LinkBundle], Sequence[tuple[Wire, str]], ExpectedPath]:
+        """Returns the fabric links between two memories by their ends, the PCIe links with
+        directions, and doubts about them with the host nodes whose memory they reach."""
         here, there = str(begin), str(end)
         wiring = self.machine.wiring
         crossed, bundles = wiring.route(here, there), wiring.bundles(here, there)
@@ -116,7 +105,7 @@ class Paths:
             doubts=(*doubts, *self._doubts(crossed, nodes)),
             meets=tuple((node, by) for node in nodes),
         )
-        return _Joined(bundles, links, beside)
+        return bundles, links, beside
 
     def _doubts(
         self, crossed: Sequence[tuple[Wire, Crossing]], nodes: Sequence[int]

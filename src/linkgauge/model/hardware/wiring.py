@@ -19,7 +19,7 @@ from linkgauge.model.transfer import Cell, Engine, Transfer
 
 from .bundles import LinkBundle, bundles
 from .host_details import UNREACHABLE
-from .inventory import Accelerator, Inventory, PciFunction, PciLink
+from .inventory import Accelerator, FabricLink, Inventory, PciFunction, PciLink
 from .map import Crossing, Link, Map, Passing
 from .part import Part, is_memory, is_node
 from .pcie import link_rate
@@ -105,7 +105,11 @@ class Wiring:
                 found[frozenset((wire.a, wire.b))] = wire  # both ends report it
         self.wires = tuple(found.values())
         ends = chain.from_iterable(map(attrgetter("a", "b"), self.wires))
-        places = {place: self._passing(place) for place in (*self._nodes, *self._near, *ends)}
+        places = dict[str, Passing]()
+        for place in (*self._nodes, *self._near, *ends):
+            ours = is_node(place) or place in machine.functions
+            places[place] = "all" if ours or not is_memory(place) else "none"
+        places |= dict.fromkeys(self._near, "fabric")
         self.map = Map(places, self.wires, machine.known.routing)
         self.route = cache(self._route)
         self.bundles = cache(self._bundles)
@@ -117,12 +121,6 @@ class Wiring:
 
     def _function(self, memory: str) -> PciFunction | None:
         return self._machine.functions.get(self._machine.endpoints.get(memory, ""))
-
-    def _passing(self, place: str) -> Passing:
-        if place in self._near:
-            return "fabric"
-        ours = is_node(place) or place in self._machine.functions
-        return "all" if ours or not is_memory(place) else "none"
 
     def _wires(self) -> Iterator[Wire]:
         for memory, host in self._near.items():
@@ -157,10 +155,15 @@ class Wiring:
 
     def _fabric(self, here: str) -> Iterator[Wire]:
         accelerator = self._machine.accelerators.get(here)
-        links = [
-            msgspec.structs.replace(link, remote=self._remote(here, link.remote))
-            for link in (accelerator.links if accelerator else ())
-        ]
+        links: list[FabricLink] = []
+        for link in accelerator.links if accelerator else ():
+            remote = link.remote
+            kind, _, address = (remote or "").partition(" ")
+            if kind == "device":
+                remote = f"gpu {address}" if address in self._hidden else None
+            elif remote == "gpu" and self._hidden:
+                remote = f"gpu beside {here}"
+            links.append(msgspec.structs.replace(link, remote=remote))
         for remote, bundle in bundles(links).items():
             if remote is None and not bundle.count:
                 self._idle[here] = bundle.all
@@ -194,12 +197,6 @@ class Wiring:
                 Part.link(here, there), here, there, "network", bundle=LinkBundle(*of),
                 grade=f"{kind} {sum(rates):.3g}", nominal=sum(rates) or None,
             )  # fmt: skip
-
-    def _remote(self, here: str, remote: str | None) -> str | None:
-        kind, _, address = (remote or "").partition(" ")
-        if kind == "device":
-            return f"gpu {address}" if address in self._hidden else None
-        return f"gpu beside {here}" if remote == "gpu" and self._hidden else remote
 
     def _pcie(self, memory: str, host: str) -> Iterator[Wire]:
         function = self._function(memory)

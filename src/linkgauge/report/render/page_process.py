@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from linkgauge.hooks import all_left_out, also_left_out
 from linkgauge.machine.processes.channel import Channel, carry_out, decoder
@@ -22,10 +22,7 @@ class PageProcess:
         self._process = Process(__name__, output=_STDERR, session=True)
         self._process.ask(pickle.dumps(charts))
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
+    def close(self) -> None:
         self._process.kill()
 
     def write(self, one: OneRun) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator
+from itertools import filterfalse
 
-from linkgauge.model.documents.result import Result, Run, Status
+from linkgauge.model.documents.result import Run, Status
 from linkgauge.model.grouped import grouped
 from linkgauge.report.blocks import TONES, Block, Line, Prose, Span, line, plain
 from linkgauge.report.forms import has_figures
@@ -28,37 +30,26 @@ def _blocks(one: OneRun) -> Iterator[Block]:
         yield Prose(lines)
 
 
-def reason_lines(run: Run) -> Iterator[Line]:
-    """Yields reasons: `skip  needs two devices: device_to_device_memcpy_read_ce and 3 more`."""
-    yield from _lines(run, _ORDER)
-
-
-def failure_lines(run: Run) -> Iterator[Line]:
-    """Yields the reasons of failures; also those of skipped cells if nothing was measured."""
-    yield from _lines(run, _ORDER[1:] if any(map(has_figures, run.results)) else _ORDER)
-
-
-def _lines(run: Run, statuses: Sequence[Status]) -> Iterator[Line]:
-    found = ((*why, result.benchmark) for result in run.results for why in _why(result))
-    reasons = grouped((status, (reason, name)) for status, reason, name in found)
-    for status in statuses:
-        own = grouped(reasons.get(status, ()))
+def reason_lines(run: Run, *, skipped: bool = True) -> Iterator[Line]:
+    """Yields reasons: `skip  needs two devices: device_to_device_memcpy_read_ce and 3 more`. If
+    `skipped` is false, those of skipped cells only if nothing was measured."""
+    reasons: defaultdict[Status, list[tuple[str, str]]] = defaultdict(list)
+    for result in filterfalse(has_figures, run.results):
+        why, name = result.reason or "for no reason given", result.benchmark
+        if not result.cells and result.status != "pass":
+            reasons[result.status].append((why, name))
+        for cell in result.cells:
+            if cell.status != "pass":
+                reasons[cell.status].append((cell.reason or why, name))
+    leaves_out = not skipped and any(map(has_figures, run.results))
+    for status in _ORDER[1:] if leaves_out else _ORDER:
+        own = grouped(reasons[status])
         for reason, names in list(own.items())[:MOST_REASONS]:
             named = list(dict.fromkeys(names))
             few = first_of(named, ", ", MOST_NAMED if len(named) <= MOST_NAMED else 1)
             yield _line(status, f"{reason}: {few}")
         if (left := len(own) - MOST_REASONS) > 0:
             yield _line(status, f"for {left} more reasons, which run.json has")
-
-
-def _why(result: Result) -> Iterator[tuple[Status, str]]:
-    if has_figures(result):
-        return
-    if not result.cells and result.status != "pass":
-        yield result.status, result.reason or "for no reason given"
-    for cell in result.cells:
-        if cell.status != "pass":
-            yield cell.status, cell.reason or result.reason or "for no reason given"
 
 
 def _line(status: Status, text: str) -> Line:

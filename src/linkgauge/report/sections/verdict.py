@@ -82,16 +82,13 @@ def ending(
     yield Prose([*([plain(closing.since)] if closing.since else []), ()])
     if wrong is not None:
         found = _problem(wrong, (), _where(run.machine, run))
-        yield found._replace(said=_why(wrong), steps=_one_step(found.steps, closing))
+        text = "" if wrong.group is None else wrong.group.first.why
+        why = wrong.cause or (plain(text) if text else None)
+        said = [("why", why)] if why else []
+        yield found._replace(said=said, steps=_one_step(found.steps, closing))
     elif outcome.verdict or outcome.unjudged:
         yield _well(run, outcome)
     yield from _line_of(_next(run, wrong, closing))
-
-
-def _why(wrong: WorstOfRun) -> list[tuple[str, Line]]:
-    why = "" if wrong.group is None else wrong.group.first.why
-    found = wrong.cause or (plain(why) if why else None)
-    return [("why", found)] if found else []
 
 
 def _one_step(taken: Sequence[Step], closing: Closing) -> Sequence[Step]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import starmap
 from operator import attrgetter
 from typing import Literal, NamedTuple
 
@@ -24,7 +23,14 @@ CLEARLY = 0.9
 
 
 def reasons_lines(cells: Iterable[tuple[CellResult, str]]) -> Iterator[Line]:
-    counts = Counter(filter(None, starmap(_expected, cells)))
+    counts = Counter[str]()
+    for cell, unit in cells:
+        expected = cell.expected
+        if expected is not None and (value := expected.figure) is not None:
+            at_most = "at least " if cell.report.is_latency else "at most "
+            bound = at_most if expected.achievable is None else ""
+            said = f"expected {bound}{shown(value, unit)} {unit_of(unit).shown}"
+            counts[f"{said}: {expected.because}"] += 1
     for reason, _ in counts.most_common(MOST):
         yield plain(reason, "dim")
     if len(counts) > MOST:
@@ -88,15 +94,6 @@ def lowest_share(cell: CellResult) -> Lowest | None:
         lowest, median, number = min(own)
         return Lowest(lowest * share / present, median, f": {cell.transfers[number]}")
     return Lowest(share, figure)
-
-
-def _expected(cell: CellResult, unit: str) -> str:
-    expected = cell.expected
-    if expected is None or (value := expected.figure) is None:
-        return ""
-    at_most = "at least " if cell.report.is_latency else "at most "
-    bound = at_most if expected.achievable is None else ""
-    return f"expected {bound}{shown(value, unit)} {unit_of(unit).shown}: {expected.because}"
 
 
 # The verdict on several cells in a word or two: never better than the worst of them, and a cell

@@ -35,22 +35,17 @@ def groups_of(findings: Iterable[Finding]) -> list[FindingGroup]:
     causes = {finding.name: group[0] for group in equivalent for finding in group}
     tops, below = list[list[Finding]](), dict[Finding, list[list[Finding]]]()
     for group in equivalent:
-        cause = _first_cause(group[0], causes)
+        cause, seen = group[0], {group[0].name}
+        while name := next((n for n in cause.explained_by if n in causes), None):
+            cause = causes[name]
+            if cause.name in seen:
+                break
+            seen.add(cause.name)
         if cause is group[0]:
             tops.append(group)
         else:
             below.setdefault(cause, []).append(group)
     return [FindingGroup(group, below.get(group[0], ())) for group in tops]
-
-
-def _first_cause(finding: Finding, causes: Mapping[str, Finding]) -> Finding:
-    seen = {finding.name}
-    while name := next((n for n in finding.explained_by if n in causes), None):
-        finding = causes[name]
-        if finding.name in seen:
-            break
-        seen.add(finding.name)
-    return finding
 
 
 def equivalent_findings(findings: Iterable[Finding]) -> Iterable[list[Finding]]:

@@ -67,7 +67,14 @@ def below_lines(
 ) -> Iterator[Line]:
     """Yields the lines below a table. If `named`, the table itself shows verdicts. If `detailed`,
     adds all reasons and threads, and omits summaries of figures."""
-    yield from _mode_lines(results, most=None if detailed else MOST_MODES)
+    found = [(one, cell) for one, cell in cells_of(results) if cell.modes]
+    most = len(found) if detailed else MOST_MODES
+    for result, cell in found[:most]:
+        where = in_result(results, result, str(cell.place))
+        yield line(Span("modes", "warn"), f" {where} {modes(cell, result.unit)}")
+    if (left := len(found) - most) > 0:
+        have = "1 more cell has" if left == 1 else f"{left} more cells have"
+        yield line(Span("modes", "warn"), f" {have} samples in two groups")
     if not named:
         for verdict in _TELLING:
             yield from beside_lines(results, verdict)
@@ -114,17 +121,6 @@ def _range_lines(result: Result) -> Iterator[Line]:
     for matrix in concurrent_matrices(result):
         ends = range_of("{:.2f}".format, matrix.figures.values())
         yield plain(f"{matrix.name}: {ends}", "dim")
-
-
-def _mode_lines(results: Sequence[Result], most: int | None) -> Iterator[Line]:
-    found = [(one, cell) for one, cell in cells_of(results) if cell.modes]
-    for result, cell in found[:most]:
-        name = in_result(results, result, str(cell.place))
-        yield line(Span("modes", "warn"), f" {name} {modes(cell, result.unit)}")
-    if most is not None and len(found) > most:
-        left = len(found) - most
-        have = "1 more cell has" if left == 1 else f"{left} more cells have"
-        yield line(Span("modes", "warn"), f" {have} samples in two groups")
 
 
 def complaint_lines(results: Sequence[Result]) -> Iterator[Line]:

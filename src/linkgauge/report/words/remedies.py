@@ -140,7 +140,15 @@ def as_command(line: str) -> Command | None:
     inside = any(sign in word != sign for word in words for sign in _VARIABLES)
     if inside or not all(map(_may_start, _started(words))):
         return None
-    return Command(tuple(_quoted(words)), "".join(said))
+    quoted: list[str] = []
+    for word in words:
+        if word == ";":
+            quoted[-1] += word
+        elif word in _VARIABLES:
+            quoted.append(_VARIABLES[word])
+        else:
+            quoted.append(word if word in ("|", ">") else shlex.quote(word))
+    return Command(tuple(quoted), "".join(said))
 
 
 def _started(words: Sequence[str]) -> Iterator[list[str]]:
@@ -167,15 +175,3 @@ def _may_start(words: Sequence[str]) -> bool:
     if program == "tee":
         return all(word.startswith(_WRITABLE) and ".." not in word for word in own)
     return program in LOOKING | CHANGING and not _SENTENCE.search("\0".join(own))
-
-
-def _quoted(words: Sequence[str]) -> list[str]:
-    quoted: list[str] = []
-    for word in words:
-        if word == ";":
-            quoted[-1] += word
-        elif word in _VARIABLES:
-            quoted.append(_VARIABLES[word])
-        else:
-            quoted.append(word if word in ("|", ">") else shlex.quote(word))
-    return quoted

@@ -124,10 +124,12 @@ class _Known(NamedTuple):
     read: dict[str, ReadText]
 
     def is_more_than(self, other: _Known) -> bool:
-        """Whether this is better than `other`: figures instead of none, or fewer missed lines and
-        more of the rest. More figures alone may be wrong ones."""
+        """Whether this is better than `other`: figures instead of none, or fewer missed lines, also
+        as a share, and more of the rest. More figures alone may be wrong ones."""
         is_first = self.figures > other.figures == 0
-        return is_first or (self.missed < other.missed and self[:2] > other[:2])
+        is_less = self.missed < other.missed
+        is_less = is_less and self.missed * other.understood < other.missed * self.understood
+        return is_first or (is_less and self[:2] > other[:2])
 
 
 def _known_of(name: str, lines: list[str]) -> _Known:

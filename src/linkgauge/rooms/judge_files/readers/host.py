@@ -8,9 +8,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from linkgauge.machine.dimms import Dimm
-from linkgauge.machine.kernel_log import Interest, LogRecord, recognize
+from linkgauge.machine.kernel_log import read_printed
 from linkgauge.machine.tree import ADDRESS, parse_cpu_list
-from linkgauge.model.kernel_log import LogLine
 from linkgauge.model.names import and_all
 from linkgauge.model.operations.operation import PRIMES, ArrayOperation
 from linkgauge.model.transfer import Report
@@ -201,8 +200,7 @@ _SLOT = re.compile(
     rf"\(capable of .{{3,30}}? with ({DECIMAL}) GT/s PCIe x(\d{{1,2}})"
 )
 _LOGGED = re.compile(
-    r"(?:.{0,80}? kernel: )?(?:\[ *(\d{1,9}\.\d{1,9})\] |\[[^]]{10,40}\] )?"
-    r"(.*(?:Xid \(|AER: |PCIe Bus Error|Hardware Error|EDAC |probe of |probe failure).*)"
+    r".*(?:Xid \(|AER: |PCIe Bus Error|Hardware Error|EDAC |probe of |probe failure).*"
 )
 _NICS = re.compile("mlx|bnxt|ice|i40e|ixgbe|irdma|ionic|efa")
 
@@ -214,10 +212,6 @@ def _is_right_above(port: str, card: str) -> bool:
     return domain == own and int(lower, 16) - int(upper, 16) < 2
 
 
-_FAILED = re.compile("probe of .* failed|probe failure")
-_WARNING = 4
-
-
 def _kernel_log(seen: TextScan) -> None:
     for _, own in seen.each(_SLOT):
         at, port, (speed, most) = own[2], own[5], (float(own[3]), float(own[6]))
@@ -227,13 +221,8 @@ def _kernel_log(seen: TextScan) -> None:
         nics = {at: nic if is_own else ReportedNic(pci=at)} if _NICS.match(own[1]) else {}
         narrow = [NarrowLink((at,), f"{nic.narrow}{where}")] if nic.narrow else []
         seen.facts(nics=nics, narrow=frozenset(narrow))
-    for number, own in seen.each(_LOGGED):
-        record = LogRecord(_WARNING, number, float(own[1] or 0), own[2])
-        line = recognize(record, Interest(), record.seconds)
-        if line is None and _FAILED.search(own[2]):
-            line = LogLine(record.seconds, own[2], "driver", level=_WARNING)
-        # What is logged at boot, such as "AER: enabled", states neither.
-        if line and (line.code or line.gravity or line.kind == "driver"):
+    for _, own in seen.each(_LOGGED):
+        if line := read_printed(own[0]):
             seen.facts(log=frozenset([line]))
     for _, match in seen.each(_DOMAIN):
         seen.facts(iommu="translating" if match[1] == "Translated" else "passthrough")

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from linkgauge.machine.tree import ADDRESS
 from linkgauge.model.grouped import grouped
 
-from ..facts import Bridge, NarrowLink, ReportedGpu, ReportedNic
+from ..facts import Bridge, NarrowLink, ReportedCard, ReportedGpu, ReportedNic
 from ..lines import DECIMAL
 from ..nics import NAMELESS
 from ..products import model_of, product_of
@@ -203,7 +203,29 @@ def _is_gpu_name(text: str) -> bool:
     return bool(model and is_maker and not is_other and "Device" not in text[:7])
 
 
+_FILE = re.compile(
+    rf"==> /sys/bus/pci/devices/({ADDRESS})/(current|max)_link_(speed|width) <==|(\d[\d.]{{0,4}})\b"
+)
+
+
+def _link_files(seen: TextScan) -> None:
+    """Reads what tail prints of the kernel's files on a function's link."""
+    links, at, what = dict[str, dict[str, float]](), "", ""
+    for _, own in seen.each(_FILE):
+        if own[1]:
+            at, what = own[1], f"{own[2]} {own[3]}"
+        elif at:
+            links.setdefault(at, {})[what], at = float(own[4].rstrip(".")), ""
+    narrow = set[NarrowLink]()
+    for pci, of in links.items():
+        width, most = (int(of.get(f"{which} width", 0)) for which in ("current", "max"))
+        speeds = of.get("current speed"), of.get("max speed")
+        card = ReportedCard(None, pci, None, speeds[0], width, speeds[1], most)
+        narrow |= {NarrowLink((pci,), card.narrow)} if card.narrow else set()
+    seen.facts(narrow=frozenset(narrow))
+
+
 READERS = {
     _listed: ("controller", "accelerators", "PCI bridge", "LnkSta:"), _tree: ("-[",),
-    _without_head: ("LnkSta:",),
+    _without_head: ("LnkSta:",), _link_files: ("_link_width <==",),
 }  # fmt: skip

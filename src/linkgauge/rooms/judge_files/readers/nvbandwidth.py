@@ -27,10 +27,24 @@ _IN_EACH, _FIRST_JSON = re.compile("Read|Write|Total"), "v0.5"
 """What titles of copies both ways say since 0.6, and the only version before with JSON: until then,
 their only matrix is of one of the two copies by copy engines, or of both by kernels."""
 
+_NAMED = re.compile(r"\s*(Running|SUM|&&&& PERF) ")
+_TITLED = {
+    f"memcpy {engine.upper()} {title}": f"{name}_{engine}"
+    for engine in ("ce", "sm")
+    for title, name in (
+        ("CPU(row) -> GPU(column)", "host_to_device_memcpy"),
+        ("CPU(row) <- GPU(column)", "device_to_host_memcpy"),
+        ("CPU(row) <-> GPU(column)", "host_to_device_bidirectional_memcpy"),
+        ("GPU(row) <- GPU(column)", "device_to_device_memcpy_read"),
+        ("GPU(row) -> GPU(column)", "device_to_device_memcpy_write"),
+    )
+}
+"""The tests by their headings, where a text has no names of tests."""
+
 
 def _read_text(seen: TextScan) -> None:
     tool, name, waiting = "", "", list[tuple[Grid, int | None, bool]]()
-    size, summed = SIZE, set[str]()
+    size, summed, is_named = SIZE, set[str](), bool(seen.first(_NAMED))
     for number, own, _ in seen.marks(
         r"\s*(?P<tool>nvbandwidth|sailbandwidth) Version: (?P<version>\S{1,40})",
         r"\s*(?:Running|Waived:?)\s+(?P<running>[a-z][a-z0-9_]{5,80})[.:]?",
@@ -47,6 +61,7 @@ def _read_text(seen: TextScan) -> None:
         if "running" in own:
             name, waiting = own["running"], []
         elif "head" in own:
+            name = name if is_named else _TITLED.get(own["head"].partition(" bandwidth")[0], "")
             part = re.search(r"\b(?:Read|Write)([12])\b", seen.lines[number])
             is_first = not _IN_EACH.search(seen.lines[number])
             waiting.append((seen.grid_below(number), int(part[1]) - 1 if part else None, is_first))
