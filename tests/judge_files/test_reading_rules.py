@@ -184,7 +184,7 @@ def test_products(text, found):
 )  # fmt: skip
 def test_memory_rate_of_a_variant(model, rate):
     product = product_of(model)
-    assert (product.rate if product is not None else None) == rate
+    assert (product.rate if product else None) == rate
 
 
 def test_gzipped_text_is_read(tmp_path):

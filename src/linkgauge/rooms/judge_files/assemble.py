@@ -56,7 +56,7 @@ def machine_of(described: Described, backend: str) -> Machine:
     )
     inventory = replace(
         seen, host=details, unknown=(),
-        pci=tuple(_reported_functions(seen.pci, reported, from_texts=described.is_of_texts)),
+        pci=tuple(_reported_functions(seen.pci, reported, from_texts=bool(described.tree))),
         accelerators=tuple(_bare_accelerator(one, backend) for one in seen.accelerators),
         assumed=tuple(
             replace(one, parts=tuple(_named(part, backend) for part in one.parts))
@@ -130,12 +130,11 @@ def _reported_adapters(found: Sequence[Adapter], reported: Facts) -> list[Adapte
 def _bare_accelerator(one: Accelerator, backend: str) -> Accelerator:
     """Returns the accelerator with only what texts say. Leaves out the memory's rate if copy
     engines are slower than the memory."""
-    table = product_of(one.model)
     return Accelerator(
         memory=_named(one.memory, backend), model=one.model, pci=one.pci,
         links=tuple(replace(o, errors=None, remote=o.remote and _named(o.remote, backend))
                     for o in one.links),
-        memory_rate=None if table is not None and table.copies else one.memory_rate,
+        memory_rate=None if product_of(one.model).copies else one.memory_rate,
     )  # fmt: skip
 
 
@@ -245,8 +244,7 @@ def _cell(cell: Cell, reported: Sequence[ReportedFigure], table: Benchmark) -> C
     parts = tuple(_parts(measured, counted, better))
     if not samples:
         samples = tuple(map(sum, zip(*(part.samples for part in parts), strict=False)))
-    staged = any(one.staged for one in reported)
-    if staged:  # by the driver, with the host's engine
+    if staged := "_staged" in table.name:  # by the driver, with the host's engine
         cell = replace(cell, transfers=tuple(
             Transfer(o.source, o.destination, Engine(node_memory(0), o.engine.kind), o.scale)
             for o in cell.transfers

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from statistics import median
 from typing import Literal, NamedTuple
 
@@ -12,12 +12,12 @@ import msgspec
 
 from linkgauge.judge.expected.across import carried_by
 from linkgauge.judge.findings import Evidence, Finding, Severity
-from linkgauge.judge.vendor import tool_of
+from linkgauge.judge.vendor import Matter, tool_of
 from linkgauge.model.cell_id import spoken
 from linkgauge.model.documents.result import CellResult, Result
 from linkgauge.model.documents.tool_run import ToolRun
 from linkgauge.model.grouped import grouped
-from linkgauge.model.hardware.inventory import Inventory, PciLink
+from linkgauge.model.hardware.inventory import PciLink
 from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.hardware.pcie import is_accelerator, link_rate
 from linkgauge.model.names import and_all
@@ -85,20 +85,45 @@ class Shown(NamedTuple):
         return {str(m) for t in self.cell.transfers for m in t.memories if m.is_device}
 
 
-def shown(results: Iterable[Result]) -> list[Shown]:
-    return [Shown(one.benchmark, spoken(one, cell), cell) for one in results for cell in one.cells]
+class Seen:
+    def __init__(self, results: Sequence[Result], machine: Machine, tool: ToolRun) -> None:
+        self.results, self.machine, self.known, self.tool = results, machine, machine.known, tool
+        self.cells = [
+            Shown(o.benchmark, spoken(o, cell), cell) for o in results for cell in o.cells
+        ]
+        self.low = [one for one in self.cells if one.cell.verdict == "low"]
+        self.is_linked = any(one.links for one in self.known.accelerators)
+        self.is_net = any(way.startswith("NET") for way in tool.ways)
+        self.is_across = len(tool.hosts) > 1 or (not tool.hosts and self.is_net)
+        vendor = next((one.vendor for one in self.known.pci if is_accelerator(one)), None)
+        matters: tuple[Matter, ...] = ("links", "peers", "topology", "slots")
+        self.tools = {f"see_{matter}": tool_of(vendor, matter) for matter in matters}
+        self.redirecting = [o.address for o in self.known.pci if "redirect" in f"{o.acs}"]
+        self.carried = carried_by(machine)
+
+    def narrowed(self, cells: Iterable[Shown]) -> tuple[float, str, str] | None:
+        """Returns the rate of the slowest copy that is too slow, in bytes/s, the slower PCIe links
+        that fit it (`16 GT/s x8`), and the card's own link. None if no slower link fits it."""
+        links = [one.link for one in self.known.pci if is_accelerator(one)]
+        pcie = [(link.speed, link.width) for link in links if link.speed and link.width]
+        tables = [product_of(one.model).pcie for one in self.known.accelerators]
+        speed, width = max([*pcie, *filter(None, tables)], default=(0.0, 0))
+        rates = (
+            one.cell.headline
+            for one in cells
+            if "memcpy" in one.benchmark and "bidirectional" not in one.benchmark
+            and not one.cell.is_as_expected
+            and one.cell.headline and not (self.is_linked and len(one.places) > 1)
+        )  # fmt: skip
+        rate = min(rates, default=0.0)
+        fit = pcie_of(rate, speed, width)
+        if not fit or rate >= _FAR_BELOW * link_rate(speed, width):
+            return None
+        return rate, " or ".join(fit), f"{speed:g} GT/s x{width}"
 
 
-def is_net(tool: ToolRun) -> bool:
-    return any(way.startswith("NET") for way in tool.ways)
-
-
-def is_across(tool: ToolRun) -> bool:
-    return len(tool.hosts) > 1 or (not tool.hosts and is_net(tool))
-
-
-def _check_reported(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
-    cells = (one for one in shown(evidence.results) if one.cell.kind == "reported")
+def _check_reported(seen: Seen) -> Iterator[Finding]:
+    cells = (one for one in seen.cells if one.cell.kind == "reported")
     for reason, names in grouped((one.cell.reason, one.name) for one in cells).items():
         found = f"{count_of(len(names))} failed: {reason}"
         why = "the tool tells no reason, so nothing shows that its data are right"
@@ -106,30 +131,30 @@ def _check_reported(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
         yield Finding("reported", "fail", names[0], found, why, remedy, tuple(names))
 
 
-def _check_texts(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
-    for said in tool.warnings if not evidence.results else ():
+def _check_texts(seen: Seen) -> Iterator[Finding]:
+    for said in seen.tool.warnings if not seen.results else ():
         yield Finding("reported", "warn", "the texts", said)
 
 
-def _check_settings(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
-    odd = (o for o in shown(evidence.results) if not o.cell.is_as_expected)
+def _check_settings(seen: Seen) -> Iterator[Finding]:
+    odd = (o for o in seen.cells if not o.cell.is_as_expected)
     cells = tuple(one.name for one in odd if len(one.cell.transfers) > 1)
     applies = {
         "": True,
-        "host": not is_across(tool),
-        "network": is_across(tool),
-        "pcie": not any(one.links for one in evidence.machine.known.accelerators),
+        "host": not seen.is_across,
+        "network": seen.is_across,
+        "pcie": not seen.is_linked,
     }
     for one in shipped("settings.yml", tuple[CostlySetting, ...]) if cells else ():
-        value = tool.settings.get(one.name, "")
+        value = seen.tool.settings.get(one.name, "")
         if re.fullmatch("|".join(one.values), value) and applies[one.where]:
             remedy = (f"unset {one.name}", "# and measure again")
             found = f"it is {value}, so {one.effect}"
             yield Finding("settings", "warn", one.name, found, one.why, remedy, cells)
 
 
-def _check_peers(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
-    measured = [one for one in shown(evidence.results) if one.cell.headline]
+def _check_peers(seen: Seen) -> Iterator[Finding]:
+    measured = [one for one in seen.cells if one.cell.headline]
     for ways in ("memcpy", "bidirectional_memcpy"):
         copies = (o for o in measured if o.benchmark.startswith(f"device_to_device_{ways}"))
         by = grouped((one.benchmark.endswith("_staged"), one) for one in copies)
@@ -140,7 +165,7 @@ def _check_peers(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
                 f"copies with peer access reach {direct / 1e9:.3g} GB/s, less than "
                 f"the {over / 1e9:.3g} GB/s of copies over the host's memory"
             )
-            ports = redirecting(evidence.machine)
+            ports = seen.redirecting
             why = f"ACS redirects at {and_all(ports)}: {_FORWARDED}" if ports else _FORWARDED
             names = tuple(one.name for one in by[False])
             yield Finding("peers", "warn", "peer access", found, why, _LOOK, names)
@@ -157,47 +182,23 @@ def pcie_of(rate: float, speed: float = 32.0, width: int = 16) -> list[str]:
     ]
 
 
-def narrowed(known: Inventory, cells: Iterable[Shown]) -> tuple[float, str, str] | None:
-    """Returns the rate of the slowest copy that is too slow, in bytes/s, the slower PCIe links that
-    fit it (`16 GT/s x8`), and the card's own link. None if no slower link fits it."""
-    is_linked = any(one.links for one in known.accelerators)
-    links = [one.link for one in known.pci if is_accelerator(one)]
-    pcie = [(link.speed, link.width) for link in links if link.speed and link.width]
-    tables = [one.pcie for one in (product_of(o.model) for o in known.accelerators) if one]
-    speed, width = max([*pcie, *filter(None, tables)], default=(0.0, 0))
-    rates = (
-        one.cell.headline
-        for one in cells
-        if "memcpy" in one.benchmark and "bidirectional" not in one.benchmark
-        and not one.cell.is_as_expected
-        and one.cell.headline and not (is_linked and len(one.places) > 1)
-    )  # fmt: skip
-    rate = min(rates, default=0.0)
-    fit = pcie_of(rate, speed, width)
-    if not fit or rate >= _FAR_BELOW * link_rate(speed, width):
-        return None
-    return rate, " or ".join(fit), f"{speed:g} GT/s x{width}"
-
-
-def _check_links(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
-    known, cells = evidence.machine.known, shown(evidence.results)
-    direct = [o for o in cells if not o.benchmark.endswith("_staged")]
+def _check_links(seen: Seen) -> Iterator[Finding]:
+    direct = [o for o in seen.cells if not o.benchmark.endswith("_staged")]
     by_card = grouped(((*o.places,), o) for o in direct if len(o.places) == 1)
     found = dict[tuple[str, str], float]()
     for some in (direct, *by_card.values()):
-        if one := narrowed(known, some):
+        if one := seen.narrowed(some):
             found.setdefault(one[1:], one[0])
     for (fit, link), rate in found.items():
         said = f"{rate / 1e9:.3g} GB/s is about what PCIe {fit} carries, and not {link}"
-        slots = tool_of(vendor(known), "slots")
-        remedy = (f"# Look at the links under load: {slots}; lspci -vv, LnkSta",)
+        remedy = (f"# Look at the links under load: {seen.tools['see_slots']}; lspci -vv, LnkSta",)
         why = "a slot, a riser or a CPU offers less than the card takes"
-        slow = tuple(one.name for one in cells if one.cell.headline == rate)
+        slow = tuple(one.name for one in seen.cells if one.cell.headline == rate)
         yield Finding("links", "warn", "PCIe links", said, why, remedy, slow)
 
 
-def _check_pairs(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
-    for one in evidence.results:
+def _check_pairs(seen: Seen) -> Iterator[Finding]:
+    for one in seen.results:
         is_of_pairs = one.benchmark.startswith("device_to_device")
         cells = [o for o in one.cells if is_of_pairs and not o.transfers[0].memories and o.headline]
         figures = {(int(o.row), int(o.column)): o.headline or 0.0 for o in cells}
@@ -211,14 +212,13 @@ def _check_pairs(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
             what = f"accelerator{'s' * (len(ends) > 1)} {and_all(map(str, sorted(ends)))}"
             said = f"{rate / 1e9:.3g} GB/s in {one.benchmark}, like no group of several pairs"
             why = "other figures fall into groups, as of a topology: what falls out may be slow"
-            of = vendor(evidence.machine.known)
-            remedy = (tool_of(of, "links"), tool_of(of, "topology"))
+            remedy = (seen.tools["see_links"], seen.tools["see_topology"])
             yield Finding("links", "warn", what, said, why, remedy, tuple(own))
             return
 
 
-def _check_nodes(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
-    cells = [one for one in shown(evidence.results) if one.benchmark.startswith(_OF_NODES)]
+def _check_nodes(seen: Seen) -> Iterator[Finding]:
+    cells = [one for one in seen.cells if one.benchmark.startswith(_OF_NODES)]
     own = {(one.cell.row, one.cell.column): one for one in cells if one.cell.headline}
     for (cpus, memory), slow in own.items():
         other = own.get((memory, cpus), slow)
@@ -236,9 +236,9 @@ def _check_nodes(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
             yield Finding("links", "warn", what, found, why, remedy, names)
 
 
-def _check_slot(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
-    ports, cells = evidence.machine.known.adapters, shown(evidence.results)
-    function = evidence.machine.functions.get(ports[0].pci or "") if len(ports) == 1 else None
+def _check_slot(seen: Seen) -> Iterator[Finding]:
+    ports = seen.known.adapters
+    function = seen.machine.functions.get(ports[0].pci or "") if len(ports) == 1 else None
     link = function.link if function else PciLink()
     if not (link.speed and link.width):
         return
@@ -246,7 +246,7 @@ def _check_slot(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
     speed, width = link.max_speed or link.speed, link.max_width or link.width
     each = {
         o.name: (o.cell.headline or 0.0) / (1 + o.benchmark.endswith("bibw"))
-        for o in cells if re.fullmatch(r"rdma_\w+bw", o.benchmark)
+        for o in seen.cells if re.fullmatch(r"rdma_\w+bw", o.benchmark)
     }  # fmt: skip
     best = max(each, key=each.__getitem__, default="")
     rate = each.get(best, 0.0)
@@ -263,40 +263,30 @@ def _check_slot(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
         yield Finding("links", "warn", "the adapter's slot", found, why, _NARROW_TRY, (best,))
 
 
-def vendor(known: Inventory) -> int | None:
-    return next((one.vendor for one in known.pci if is_accelerator(one)), None)
-
-
-def _check_network(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
+def _check_network(seen: Seen) -> Iterator[Finding]:
     low = {
         one.name: one.cell.share(one.cell.expected.achievable) or 0.0
-        for one in shown(evidence.results)
+        for one in seen.cells
         if one.cell.verdict in ("low", "perhaps low") and one.cell.expected
     }
-    if not is_across(tool) or not low:
+    if not seen.is_across or not low:
         return
-    causes = grouped(_causes(tool, evidence.machine))
+    causes = grouped(_causes(seen))
     why = f"the texts show {and_all(causes[True])}; other" if True in causes else "the"
-    carried = carried_by(evidence.machine)
-    found = f"{max(low.values()):.0%} of what is expected" + (
-        f": {carried.because}" if carried is not None else ""
-    )
+    found = f"{max(low.values()):.0%} of what is expected"
+    found += f": {seen.carried.because}" if seen.carried is not None else ""
     why += f" usual causes are {and_all(causes.get(False, ()), 'or')}"
     yield Finding("network", "warn", "network between hosts", found, why, _TRY, tuple(low))
 
 
-def redirecting(machine: Machine) -> list[str]:
-    return [o.address for o in machine.known.pci if any("redirect" in one for one in o.acs or ())]
-
-
-def _causes(tool: ToolRun, machine: Machine) -> Iterator[tuple[bool, str]]:
-    ways, known = tool.ways, machine.known
+def _causes(seen: Seen) -> Iterator[tuple[bool, str]]:
+    tool, ways, known, ports = seen.tool, seen.tool.ways, seen.known, seen.redirecting
     is_far = any(how in FAR for how in tool.nearest.values())
-    redirects = f" at {and_all(ports)}" if (ports := redirecting(machine)) else ""
-    is_virtual = machine.is_virtual or "virtual machine" in ways
+    redirects = f" at {and_all(ports)}" if ports else ""
+    is_virtual = seen.machine.is_virtual or "virtual machine" in ways
     mtu, split = (tool.settings.get(name, "") for name in ("Mtu", "NCCL_IB_SPLIT_DATA_ON_QPS"))
     yield "NET/Socket" in ways, "TCP instead of RDMA"
-    yield is_net(tool) and "GDRDMA" not in ways, "no GPUDirect RDMA"
+    yield seen.is_net and "GDRDMA" not in ways, "no GPUDirect RDMA"
     yield bool(ports), f"ACS{redirects}, which sends what adapters and GPUs exchange to the CPU"
     yield known.host.iommu == "translating", "an IOMMU that translates"
     yield is_far, "adapters far from their GPUs"
@@ -306,14 +296,14 @@ def _causes(tool: ToolRun, machine: Machine) -> Iterator[tuple[bool, str]]:
     yield split == "1", "messages split over queue pairs (NCCL_IB_SPLIT_DATA_ON_QPS=1)"
 
 
-def _check_hosts(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
-    compared = sum(1 for one in tool.peers if one.cells)
+def _check_hosts(seen: Seen) -> Iterator[Finding]:
+    compared = sum(1 for one in seen.tool.peers if one.cells)
     severity: Severity = "fail" if compared > 2 else "warn"
     others, why = "the other host", "nothing tells which of two hosts is as usual"
     if compared > 2:
         others = f"the other {compared - 1} hosts"
         why = "hosts that ran the same should agree, and the others do: the cause is at this one"
-    for one in tool.peers:
+    for one in seen.tool.peers:
         if one.share is not None:
             found = (
                 f"{one.low} of {one.cells} figures are below those of {others}, at worst "
@@ -327,8 +317,9 @@ def _check_hosts(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
 
 
 def check(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
+    seen = Seen(evidence.results, evidence.machine, tool)
     for one in (
         _check_hosts, _check_reported, _check_texts, _check_settings, _check_peers, _check_links,
         _check_pairs, _check_nodes, _check_slot, _check_network,
     ):  # fmt: skip
-        yield from one(evidence, tool)
+        yield from one(seen)

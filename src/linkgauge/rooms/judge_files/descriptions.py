@@ -53,10 +53,6 @@ class Described(NamedTuple):
     is_unclear: bool = False
 
     @property
-    def is_of_texts(self) -> bool:
-        return bool(self.tree)
-
-    @property
     def text(self) -> str:
         return yaml.safe_dump(self.tree, sort_keys=False, allow_unicode=True)
 

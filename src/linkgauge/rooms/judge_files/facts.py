@@ -135,7 +135,7 @@ class Facts(msgspec.Struct, frozen=True):
 def vendor_of(facts: Facts) -> str:
     """Returns the product's vendor, else the tool's, else a model name's, else `nvidia`."""
     models = [gpu.model or "" for gpu in facts.gpus.values()]
-    known = [product.vendor for product in map(product_of, models) if product is not None]
+    known = [product.vendor for product in map(product_of, models) if product]
     named = (v for v, about in VENDORS.items() if any(re.search(about.named, m) for m in models))
     return next(iter(known), facts.vendor or next(named, "nvidia"))
 
@@ -165,7 +165,6 @@ class ReportedFigure(NamedTuple):
     work: Collective | None = None
     ranks: int = 0
     part: int | None = None
-    staged: bool = False
     of: Row | None = None
     host: HostFigure | None = None
     failure: str = ""
@@ -242,7 +241,7 @@ def copied(
         name = f"device_to_device_{ways}_{by}"
         row, column = (destination, source) if reads else (source, destination)
     place, of = (str(row), str(column)), _NOT_IN_CATALOGUE.get(name)
-    return ReportedFigure(name, *place, gigabytes * 1e9, size, staged=staged, of=of)
+    return ReportedFigure(name, *place, gigabytes * 1e9, size, of=of)
 
 
 class Failure(NamedTuple):
@@ -264,10 +263,6 @@ class Log(msgspec.Struct, frozen=True):
 
     def is_other_side(self, other: Log) -> bool:
         return all(a & b for a, b in zip(self.ends, reversed(other.ends), strict=True))
-
-    @property
-    def is_judged(self) -> bool:
-        return bool(self.figures or self.failures)
 
 
 def merged(found: Iterable[Facts]) -> tuple[Facts, tuple[str, ...]]:
@@ -312,7 +307,7 @@ def _value(one: Any, other: Any, what: str, clashes: dict[_Clash, None]) -> Any:
 def _is_equivalent(one: object, other: object) -> bool:
     if isinstance(one, str) and isinstance(other, str):
         a, b = sorted((one.lower(), other.lower()), key=len)
-        return a in b or product_of(one) == product_of(other) is not None
+        return a in b or bool(product_of(one) and product_of(one) == product_of(other))
     if isinstance(one, int | float) and isinstance(other, int | float):
         return abs(one - other) <= 0.1 * max(abs(one), abs(other)) > 10
     return False

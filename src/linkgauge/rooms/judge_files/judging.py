@@ -68,10 +68,8 @@ def run_of_texts(texts: Sequence[ReadText], machine: str | None, label: str) -> 
     reported = [one for log in logs for one in log.figures if one.is_measured or one.failure]
     failures = [failure for log in logs for failure in log.failures]
     is_bare = not reported and all(meaning_of(one.said).status == "skip" for one in failures)
-    if is_bare and (logs or not any(text.facts for text in texts)):
-        raise _nothing(texts)
     described = _described(texts, reported, machine)
-    if is_bare and not _is_telling(described.facts):
+    if is_bare and (logs or not _is_telling(described.facts)):
         raise _nothing(texts)
     alone, facts = HostFigure("null -> null by host:0.cpu", with_device=True), described.facts
     unclear = {n for n, one in enumerate(reported) if described.is_unclear and one.is_of_pair}

@@ -21,7 +21,7 @@ from .checks import pcie_of
 from .facts import Facts, ReportedFigure, ReportedGpu, ReportedNic, ReportedNode, vendor_of
 from .nics import joined_nics, kind_of_nic, known, rate_of_nic
 from .pair_groups import merged_sets
-from .products import VENDORS, Product, product_of
+from .products import UNKNOWN, VENDORS, Product, product_of
 
 ON_TABLE = " (data sheet)"
 GIB = 1 << 30
@@ -49,7 +49,7 @@ class MachineLayout:
         self._nics = joined_nics(facts)
         self._unnamed = UNNAMED[0 if facts.joins else 1]  # those texts are of GPUs
         self._products = [product_of(gpu.model) for gpu in self._gpus]
-        self._product = next(filter(None, self._products), None)
+        self._product = next(filter(None, self._products), UNKNOWN)
         self._own_host = self._host_of_product()
         self._kinds: dict[str, Any] = {}
         self._links: list[dict[str, Any]] = []
@@ -59,7 +59,7 @@ class MachineLayout:
     def _host_of_product(self) -> dict[str, Any]:
         """Describes the product's usual host and puts GPUs there; empty if texts give a host."""
         product, facts = self._product, self._facts
-        if product is None or product.host is None or facts.nodes or facts.cpu_model:
+        if product.host is None or facts.nodes or facts.cpu_model:
             return {}
         each, cpus, memory, rate = product.host
         if all(gpu.node is None for gpu in self._gpus):
@@ -80,7 +80,7 @@ class MachineLayout:
             self._kinds["socket"] = {"kind": "socket", "rate": "60 GB/s", "assumed": True}
             pairs = [[f"host:{a}", f"host:{b}"] for a, b in combinations(range(nodes), 2)]
             self._links.append({"kind": "socket", "pairs": pairs})
-        reduces = self._product.nvls if self._product and self._has_switch else None
+        reduces = self._product.nvls if self._has_switch else None
         return known(
             source="; ".join(["texts", *dict.fromkeys(self._assumed)]),
             host=self._host(nodes),
@@ -105,16 +105,16 @@ class MachineLayout:
             architecture=facts.architecture or None,
         )
 
-    def _device(self, gpu: ReportedGpu, product: Product | None) -> dict[str, Any]:
+    def _device(self, gpu: ReportedGpu, product: Product) -> dict[str, Any]:
         device = known(
             model=gpu.model or self._unnamed,
-            memory=str(gpu.memory or (product.memory if product else 16) * GIB),
+            memory=str(gpu.memory or product.memory * GIB),
             vendor_id=VENDORS[vendor_of(self._facts)].pci,
             stages=True,
             pci=[gpu.pci] if re.fullmatch(ADDRESS, gpu.pci or "") else None,
             numa_node=gpu.node,
         )
-        if product is None:
+        if not product:
             missing = ["memory_latency", "memory_rate", *([] if gpu.memory else ["memory"])]
             return device | {"memory_rate": "1 TB/s", "assumed": missing}
         self._by_table(product, f"memory of {product.rate:g} GB/s")
@@ -137,7 +137,7 @@ class MachineLayout:
 
     def _to_host(self, place: int) -> None:
         product, there = self._products[place], f"host:{self._gpus[place].node or 0}"
-        if product is not None and product.c2c:
+        if product.c2c:
             kind = self._kind(
                 "c2c", kind="internal", rate=f"{product.c2c} GB/s", efficiency=_shares(0.77, 0.66)
             )
@@ -164,7 +164,7 @@ class MachineLayout:
     def _pcie(self, place: int) -> str:
         gpu, product = self._gpus[place], self._products[place]
         speed, width, refuted = self._speed(place, gpu), gpu.width, False
-        if product is not None and product.pcie and (not speed or not width):
+        if product.pcie and (not speed or not width):
             speed, width = speed or product.pcie[0], width or product.pcie[1]
             best = [self._best(one) for one, own in enumerate(self._products) if own]
             is_older = max(best) < _OLDER * link_rate(speed, width)
@@ -178,7 +178,7 @@ class MachineLayout:
                     f"PCIe {speed:g} GT/s x{width}: copies with the host are not judged"
                 )
             self._by_table(product, f"PCIe {speed:g} GT/s x{width}")
-        is_best = speed and product is not None and product.pcie and speed >= product.pcie[0]
+        is_best = speed and product.pcie and speed >= product.pcie[0]
         most = None if is_best else gpu.max_speed
         return self._slot(speed, width or gpu.max_width, most, gpu.max_width, assumed=refuted)
 
@@ -200,7 +200,7 @@ class MachineLayout:
         """Returns a PCIe link's speed in GT/s. A reported speed below its maximum may be that of an
         idle link: it counts only if no copy with the host was faster."""
         product, width = self._products[place], gpu.width or gpu.max_width or 16
-        own = product.pcie[0] if product is not None and product.pcie else None
+        own = product.pcie[0] if product.pcie else None
         # A maximum above the product's is that of the way to an adapter or a bridge beside it.
         for speed in filter(None, (own, gpu.speed)):
             is_fit = self._best(place) <= _OVER * link_rate(speed, width)
@@ -245,8 +245,7 @@ class MachineLayout:
 
     def _is_staged(self, *places: int) -> bool:
         """Whether these accelerators' copies pass through host memory, which shows no switch."""
-        products = [self._products[place] for place in places]
-        is_refused = all(product is not None and product.peers == "none" for product in products)
+        is_refused = all(self._products[place].peers == "none" for place in places)
         reported = {"P2P", "peer access"} & self._facts.ways
         return is_refused and not reported and all(one.work is not None for one in self._reported)
 
@@ -310,7 +309,7 @@ class MachineLayout:
         shares of the rate that copies and kernels reach, and whether the rate is assumed."""
         reported = next((gpu.link_rate for gpu in self._gpus if gpu.link_rate), None)
         product = self._product
-        if product is not None and product.links is not None:
+        if product.links is not None:
             (kind, most, each), reach = product.links, product.reach
             if reported is None:
                 self._by_table(product, f"{kind} links of {each:g} GB/s each way")
@@ -321,7 +320,7 @@ class MachineLayout:
 
     def _usual(self) -> Iterator[tuple[tuple[int, int], str]]:
         product = self._product
-        if product is None or product.links is None or len(self._gpus) < 2:
+        if product.links is None or len(self._gpus) < 2:
             return
         pairs = list(combinations(range(len(self._gpus)), 2))
         kind, most, _ = product.links

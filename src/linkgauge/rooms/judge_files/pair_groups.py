@@ -51,14 +51,14 @@ def figures_of_pairs(
 Joined = tuple[dict[tuple[int, int], str], str]
 
 
-def joined_by_figures(measured: Mapping[str, Pairs], product: Product | None) -> Joined:
+def joined_by_figures(measured: Mapping[str, Pairs], product: Product) -> Joined:
     """Returns links as in `nvidia-smi topo -m`, and a sentence about them, from the first benchmark
     whose figures show a topology. Both are empty if the product has a switch."""
-    if product is not None and product.usual == "switch":
+    if product.usual == "switch":
         return _joined_as_four(measured, product)
-    least = 1 if product is not None and product.links and not product.usual else 2
+    least = 1 if product.links and not product.usual else 2
     direct = (
-        (own, product.reach["_sm" in name] if product is not None else 1.0)
+        (own, product.reach["_sm" in name])
         for name, own in measured.items()
         if not name.endswith("_staged") and min(own.values()) > 0
     )
@@ -111,10 +111,10 @@ def fallen_out(levels: Levels) -> frozenset[int] | None:
     return ends if others < 2 else None
 
 
-def unexplained(measured: Mapping[str, Pairs], product: Product | None) -> str:
+def unexplained(measured: Mapping[str, Pairs], product: Product) -> str:
     """Returns a sentence about a benchmark's groups if they show no topology, or if the product has
     too few links to join all accelerators. Empty for products with switches, too."""
-    if product is not None and product.usual == "switch":
+    if product.usual == "switch":
         return ""
     for name, own in measured.items():
         if name.endswith("_staged") or min(own.values()) <= 0:
@@ -122,7 +122,7 @@ def unexplained(measured: Mapping[str, Pairs], product: Product | None) -> str:
         levels, count = levels_of(own), len({a for a, _ in own})
         several = sum(not frozenset.intersection(*of) for _, of in levels)
         is_known = several <= _COUNTS[0] or _is_tight(_groups(own, 2))
-        if product is not None and product.usual == "mesh" and product.links is not None:
+        if product.usual == "mesh" and product.links is not None:
             is_known = is_known and product.links[1] >= count - 1
         if several and not is_known and fallen_out(levels) is not None:
             return f"figures between accelerators fall into {count_of(len(levels), 'group')}: " + (
@@ -164,7 +164,7 @@ def merged_sets(groups: Iterable[set[_Member]]) -> list[set[_Member]]:
     return merged
 
 
-def _joined(groups: Sequence[Pairs], product: Product | None, reach: float) -> Joined | None:
+def _joined(groups: Sequence[Pairs], product: Product, reach: float) -> Joined | None:
     if any(one.keys() != {(b, a) for a, b in one} for one in groups):
         return None
     degrees = [Counter(a for a, _ in one) for one in groups]
@@ -174,7 +174,7 @@ def _joined(groups: Sequence[Pairs], product: Product | None, reach: float) -> J
     counts = [_links(rate, min(rates), product, reach) for rate in rates]
     if counts != sorted(counts, reverse=True):
         return None
-    kind = f"{product.links[0]} link" if product is not None and product.links else ""
+    kind = f"{product.links[0]} link" if product.links else ""
     said = "; ".join(
         (f"{count_of(count, kind)} " if count and kind else "")
         + ("in pairs" if (each := next(iter(one.values()))) == 1 else f"to {each} others each")
@@ -209,11 +209,11 @@ def _is_tight(groups: Sequence[Pairs]) -> bool:
     return min(steps, default=_ALIKE) > widest
 
 
-def _links(rate: float, slowest: float, product: Product | None, reach: float) -> int:
-    pcie = link_rate(*(product.pcie if product is not None and product.pcie else _PCIE))
+def _links(rate: float, slowest: float, product: Product, reach: float) -> int:
+    pcie = link_rate(*(product.pcie or _PCIE))
     if rate == slowest <= pcie:
         return 0
-    if product is None or product.links is None:
+    if product.links is None:
         count = round(rate / slowest)
         return count if count > 1 or slowest > pcie else 0
     carries = product.links[2] * 1e9 * reach

@@ -75,15 +75,21 @@ class Product(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     vendor: str = "nvidia"
     ids: Mapping[str, str] = {}
 
+    def __bool__(self) -> bool:
+        return self is not UNKNOWN
+
+
+UNKNOWN = Product("", count=0, memory=16, rate=1000)
+
 
 def _products() -> tuple[Product, ...]:
     every: tuple[Product, ...] = shipped("products.yml", tuple[Product, ...])
     return every
 
 
-def product_of(model: str | None) -> Product | None:
+def product_of(model: str | None) -> Product:
     found = _found(model or "")
-    return found[0] if found is not None else None
+    return found[0] if found is not None else UNKNOWN
 
 
 @lru_cache

@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
-from linkgauge.judge.expected.across import REACHED, carried_by
-from linkgauge.judge.vendor import Matter, tool_of
+from linkgauge.judge.expected.across import REACHED
 from linkgauge.model.documents.result import CellResult, Result, Run
 from linkgauge.model.documents.tool_run import ToolRun
 from linkgauge.model.grouped import grouped
@@ -15,7 +14,7 @@ from linkgauge.model.names import and_all
 from linkgauge.model.operations.collective import Collective
 from linkgauge.model.units import count_of, format_size
 
-from .checks import FAR, is_across, is_net, narrowed, pcie_of, shown, vendor
+from .checks import FAR, Seen, pcie_of
 from .products import product_of, shipped
 from .scan import DIFFER, RUN
 
@@ -55,20 +54,13 @@ def remarks(run: Run, tool: ToolRun) -> list[str]:
     return [*dict.fromkeys(seen.said)]
 
 
-class _Seen:
+class _Seen(Seen):
     def __init__(self, run: Run, tool: ToolRun) -> None:
-        known, self.carried = run.machine.known, carried_by(run.machine)
-        self.tool, self.known, self.said = tool, known, list[str]()
-        self.cells = shown(run.results)
-        cards = [one for one in run.machine.all_devices if not one.is_cpu]
-        self.models = sorted({one.model for one in cards})
-        matters: tuple[Matter, ...] = ("links", "peers", "topology", "slots")
-        self.tools = {f"see_{matter}": tool_of(vendor(known), matter) for matter in matters}
-        self.is_linked = any(one.links for one in known.accelerators)
+        super().__init__(run.results, run.machine, tool)
+        self.said = list[str]()
+        self.models = sorted({one.model for one in run.machine.all_devices if not one.is_cpu})
         self.pairs = [one for one in self.cells if len(one.places) > 1]
-        self.low = [one for one in self.cells if one.cell.verdict == "low"]
         self.ranks = max((len(one.cell.transfers) for one in self.cells), default=0)
-        self.is_across = is_across(tool)
         expected = (one.cell.expected for one in self.cells)
         self.is_expected = any(one is not None and one.achievable for one in expected)
         own = ((o, grouped((c.column.partition(RUN)[2], c) for c in o.cells)) for o in run.results)
@@ -119,7 +111,7 @@ def _between(seen: _Seen) -> None:
 
 
 def _of_links(seen: _Seen) -> None:
-    if found := narrowed(seen.known, (o for o in seen.cells if o.benchmark.endswith("_staged"))):
+    if found := seen.narrowed(o for o in seen.cells if o.benchmark.endswith("_staged")):
         seen.say("narrow", rate=found[0] / 1e9, fit=found[1], link=found[2])
     with_host = ("host_to_device", "device_to_host")
     seen.say("host_copies", any(one.benchmark.startswith(with_host) for one in seen.low))
@@ -146,14 +138,14 @@ def _of_hosts(seen: _Seen) -> None:
     tool = seen.tool
     for said in tool.warnings[:3] if seen.cells else ():  # else they are findings
         seen.say("warned", said=said)
-    if seen.is_across and not is_net(tool) and {"P2P", "SHM"} & {*tool.ways}:
+    if seen.is_across and not seen.is_net and {"P2P", "SHM"} & {*tool.ways}:
         seen.say("containers", nodes=len(tool.hosts))
     elif seen.is_across:
         count = tool.adapters
         known = f"{count_of(count, 'adapter')} a host, but" if count else "no adapter and"
         nodes = len(tool.hosts) if len(tool.hosts) > 1 else "Several"
         racks = [m for m in seen.models if re.search(r"\bG[BR][23]00\b", m)]
-        if racks and seen.ranks <= _RACK and not is_net(tool):
+        if racks and seen.ranks <= _RACK and not seen.is_net:
             seen.say("rack", nodes=nodes, model=racks[0])
             return
         seen.say("nodes", not seen.is_expected and seen.carried is None, nodes=nodes, known=known)
@@ -279,7 +271,7 @@ def _of_copies(seen: _Seen) -> None:
     seen.say("confidential", "confidential computing" in seen.tool.ways)
     reads = seen.best("host_to_device_memcpy_sm")
     others = max(seen.best("host_to_device_memcpy_ce"), seen.best("device_to_host_memcpy_sm"))
-    known = ", ".join(m for m in seen.models if (p := product_of(m)) and p.reads)
+    known = ", ".join(m for m in seen.models if product_of(m).reads)
     is_slower = known and 0 < reads < _FAR_BELOW_OTHERS * others
     seen.say("kernels_read", is_slower, rate=reads / 1e9, beside=others / 1e9, model=known)
     nodes = "host_to_host_memcpy_read_cpu"
@@ -310,8 +302,8 @@ def _of_copies(seen: _Seen) -> None:
     seen.say("ucx_tcp", any(re.match("ucx_.*_tcp$", o.benchmark) for o in seen.cells))
     for model in seen.models:
         seen.say("slice", " MIG " in f"{model} ", model=model)
-        if (product := product_of(model)) and product.copies:
-            seen.say("slow_copies", is_local, model=model, rate=product.copies)
+        copies = product_of(model).copies
+        seen.say("slow_copies", is_local and copies, model=model, rate=copies)
 
 
 def _of_runs(seen: _Seen) -> None:

@@ -63,10 +63,6 @@ def _is_between(line: str) -> bool:
     return not _columns(line) and not re.search(r"GB/s|[mM]atrix|\(us\)|\d\.\d", line)
 
 
-def _is_figure(word: str) -> bool:
-    return word in _NOTHING or number_of(word) is not None
-
-
 def _key(one: ReportedFigure) -> tuple[object, ...]:
     return one[:3] + one[4:8]
 
@@ -79,7 +75,7 @@ class TextScan:
         self.logs, self.reported = list[Log](), list[Facts]()
         self.figures, self.gpus = list[ReportedFigure](), dict[int, ReportedGpu]()
         self.failures, self.remarks = list[Failure](), list[str]()
-        self.machines, self.hosts = set[int](), tuple[str, ...]()
+        self.machines, self.hosts, self.version = set[int](), tuple[str, ...](), ""
         self.ends = {"local": set[str](), "remote": set[str]()}
 
     def each(self, *patterns: re.Pattern[str]) -> Iterator[tuple[int, re.Match[str]]]:
@@ -94,8 +90,8 @@ class TextScan:
         self, *patterns: str, **usual: str
     ) -> Iterator[tuple[int, dict[str, str], dict[str, str]]]:
         """Yields each matching line's number, its named groups, and the last value of each group so
-        far. Records a `gpu` with its `model`, a failure (`failed`), and both ends of a connection
-        (`local` and `remote`)."""
+        far. Records a `gpu` with its `model`, the tool's `version`, a failure (`failed`), and both
+        ends of a connection (`local` and `remote`)."""
         said = usual
         for number, match in self.each(*map(re.compile, patterns)):
             own = {name: text for name, text in match.groupdict().items() if text is not None}
@@ -103,6 +99,7 @@ class TextScan:
             if "gpu" in own and "model" in own:
                 gpu = ReportedGpu(own["model"].rstrip(".").strip(), address_of(own.get("pci", "")))
                 self.found(number, int(own["gpu"]), gpu)
+            self.version = own.get("version", self.version)
             if "failed" in own:
                 self.fail(own["failed"])
             for side in self.ends.keys() & own.keys():
@@ -165,10 +162,11 @@ class TextScan:
         for number in range(at + 1, len(lines) if columns else 0):
             words = lines[number].split()
             is_part = 0 < len(row) < len(columns) + 1
+            are_figures = all(word in _NOTHING or number_of(word) is not None for word in words)
             more = _columns(lines[number]) if not figures and not row else []
             if len(words) > 1 and more[:1] == [columns[-1] + 1]:
                 columns += more  # the heads, wrapped
-            elif words and (is_part or words[0].isdecimal()) and all(map(_is_figure, words)):
+            elif words and (is_part or words[0].isdecimal()) and are_figures:
                 row = [*row, *words] if is_part else words
                 if len(row) > len(columns) + 1 or not row[0].isdecimal():
                     break
@@ -261,15 +259,13 @@ class TextScan:
                         yield value
 
     def xml(self, tag: str) -> Element | None:
-        lines, end = self.lines, f"</{tag}>"
-        begin = next((n for n, line in enumerate(lines) if f"<{tag}" in line), len(lines))
-        last = next((n for n in range(begin, len(lines)) if end in lines[n]), begin)
-        text = "\n".join(lines[begin : last + 1])
-        text = text[text.find(f"<{tag}") : text.rfind(end) + len(end)]
+        before, opens, rest = "\n".join(self.lines).partition(f"<{tag}")
+        inside, closes, _ = rest.partition(f"</{tag}>")
         with suppress(ParseError, DefusedXmlException, ValueError, RecursionError):
-            if len(text) <= _MOST_XML:
-                element = fromstring(text, forbid_dtd=True)
-                self.used.update(range(begin, last + 1))
+            if len(inside) <= _MOST_XML:
+                element = fromstring(opens + inside + closes, forbid_dtd=True)
+                first = before.count("\n")
+                self.used.update(range(first, first + inside.count("\n") + 1))
                 return element
         return None
 
@@ -296,7 +292,7 @@ class TextScan:
             for one in self.figures
         )
         self.logs.append(Log(
-            tool, tuple(figures), version or None, self.hosts,
+            tool, tuple(figures), version or self.version or None, self.hosts,
             tuple(dict.fromkeys(failures)), tuple(dict.fromkeys(self.remarks)),
             (frozenset(self.ends["local"]), frozenset(self.ends["remote"])),
         ))  # fmt: skip
@@ -323,7 +319,7 @@ def rates(
     returns the work that a line measured."""
 
     def read(seen: TextScan) -> None:
-        of, said = Counter[str](), dict[str, str]()
+        of = Counter[str]()
         for said in seen.rows(*patterns, **{"unit": "", "prefix": "", "element": "1", **usual}):
             figure, own = number_of(said.get(rate, "")), name.format(**said).lower()
             size = int(int(said["size"]) * scale_of(said["prefix"])) * int(said["element"])
@@ -332,6 +328,6 @@ def rates(
                 figure *= scale_of(said["unit"])
                 seen.figures.append(ReportedFigure(own, *place, figure, size, host=cell(said)))
                 of[own] += 1
-        seen.log(tool, said.get("version", ""))
+        seen.log(tool)
 
     return read

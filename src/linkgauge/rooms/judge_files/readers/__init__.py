@@ -70,7 +70,7 @@ class ReadText(msgspec.Struct, frozen=True):
 
     @property
     def has_figures(self) -> bool:
-        return any(log.is_judged for log in self.logs)
+        return any(log.figures or log.failures for log in self.logs)
 
 
 def read_text(name: str, text: str) -> list[ReadText]:

@@ -35,6 +35,7 @@ def _read_peers(seen: TextScan) -> None:
         r"|So you can see lesser|NOTE: The CUDA Samples|\[P2P \(Peer)",
         r"\s*(?P<ways>Uni|Bi)directional P2P=(?P<peers>Enabled|Disabled) Bandwidth"
         r"(?P<by>(?: \(P2P (?:Writes|Reads)\))?) Matrix",
+        *_FAILED,
     ):
         if "bus" in own:
             bus, slot, domain = (int(own[part], 16) for part in ("bus", "slot", "domain"))
@@ -50,7 +51,7 @@ def _read_peers(seen: TextScan) -> None:
             for (down, across), figure in grid.items():
                 if figure and down == across:
                     best[str(down)] = max(best.get(str(down), 0.0), figure / 2 * 1e9)
-        else:
+        elif "other" in own:
             times += _times(own["other"], seen.grid(number + 1), refused)
             while seen.grid(1 + max(seen.used)):  # the devices' and the host's
                 pass
@@ -63,8 +64,6 @@ def _read_peers(seen: TextScan) -> None:
     ]
     seen.figures += () if is_read else times
     if is_read or times or seen.gpus:
-        for _ in seen.marks(*_FAILED):
-            pass
         each = grouped((one.benchmark, one.figure * 1e6) for one in times)
         seen.refuse(refused)
         settings = {name: f"{median(own):.3g} µs" for name, own in each.items()}

@@ -170,14 +170,11 @@ def _dmidecode(seen: TextScan) -> None:
         pass
     if slots := [_slot(fields) for _, _, fields in seen.blocks(_MODULE)]:
         seen.facts(dimms=tuple(slots))
+    elif speeds := [match[1] for _, match in seen.each(_SPEED)]:
+        seen.facts(settings={"DIMM MT/s": min(speeds, key=int)})
 
 
 _SPEED = re.compile(r"\s*(?:Configured (?:Memory|Clock) )?Speed: (\d{3,5}) MT/s\s*$")
-
-
-def _module_speed(seen: TextScan) -> None:
-    if not any(map(_MODULE.match, seen.lines)) and (own := [o[1] for _, o in seen.each(_SPEED)]):
-        seen.facts(settings={"DIMM MT/s": min(own, key=int)})
 
 
 def _slot(fields: Mapping[str, str]) -> Dimm:
@@ -261,14 +258,13 @@ _MIXED = 1.5
 _MOST_NS = 2000.0
 """Figures of a matrix without a title are latencies in ns below this, else MB/s."""
 _MLC_WORDS = re.compile(r"\s*(?:Using Read-only traffic type|ALL Reads\s*:|Stream-triad like)")
-_MLC = re.compile(r".*?Intel\(R\) Memory Latency Checker - v(\S{1,20})")
 
 
 def _mlc(seen: TextScan) -> None:
     nodes, mixed, reads, taken = 1, 0.0, math.inf, set[int]()
     totals, is_own = list[float](), any(map(_MLC_WORDS.search, seen.lines))
     for number, own, said in seen.marks(
-        _MLC.pattern,
+        r".*?Intel\(R\) Memory Latency Checker - v(?P<version>\S{1,20})",
         r"(?P<grid>Measuring (?:idle latencies|Memory Bandwidths between nodes))",
         *([r"\s*Numa node\s+(?P<grid>0(?:\s+\d{1,3})+)\s*$"] if is_own else []),
         rf"\s*ALL Reads\s*:\s+(?P<reads>{DECIMAL})",
@@ -301,7 +297,7 @@ def _mlc(seen: TextScan) -> None:
             f"{reads / 1e3:.3g}: few CPUs (-m), other work, power saving or heat hold these back"
         )
     del seen.failures[1:]  # the first line tells the cause
-    seen.log("Intel MLC", seen.first(_MLC))
+    seen.log("Intel MLC")
 
 
 def _of_nodes(grid: Grid, is_latency: bool) -> Iterator[ReportedFigure]:
@@ -377,7 +373,7 @@ READERS = {
     _ibstat: ("CA '", "device '", "hca_id:"), _ports: ("State: Active, ",),
     _port_width: ("LinkWidthActive",),
     _adapters: ("Speed:", "<net", "NET["),
-    _dmidecode: ("Memory Device",), _module_speed: ("MT/s",),
+    _dmidecode: ("Memory Device", "MT/s"),
     _kernel_log: (
         "iommu: Default domain type", "available PCIe", "Xid (", "AER: ", "PCIe Bus Error",
         "Hardware Error", "EDAC ", "probe of ", "probe failure",

@@ -139,7 +139,6 @@ _LINK_RATE = {"60": 18, "61": 18, "70": 25, "80": 25, "86": 14.0625, "90": 25, "
 """The rate of an NVLink one way in GB/s, by the number of the architecture."""
 _SWITCH = "0x068000"
 _NCCL_GPUS, _ADAPTERS, _BARE = ("0x0300", "0x0302", "0x1200"), ("0x0200", "0x0207"), Element("gpu")
-_DEEPEST_PCI = 32
 
 
 def _topology(seen: TextScan) -> None:
@@ -174,7 +173,7 @@ def _topology(seen: TextScan) -> None:
 
 
 def _pci_below(one: Element, above: tuple[str, ...]) -> Iterator[tuple[Element, tuple[str, ...]]]:
-    for pci in one.findall("pci") if len(above) <= _DEEPEST_PCI else ():
+    for pci in one.findall("pci") if len(above) <= _DEEPEST else ():
         yield pci, above
         yield from _pci_below(pci, ((pci.get("busid") or "").lower(), *above))
 

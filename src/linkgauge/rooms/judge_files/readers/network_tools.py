@@ -45,6 +45,11 @@ def _perf(seen: TextScan, test: str, size: float, time: float, rate: float, unit
 
 def _perftest(seen: TextScan) -> None:
     settings = dict[str, str]()
+    for document in seen.documents("test_info"):
+        test, unit = (at(document, str, "test_info", key) for key in ("test", "BW_unit"))
+        keys = ("MsgSize", "t_avg", "BW_average")
+        size, time, rate = (number_at(document, "results", key) for key in keys)
+        _perf(seen, test, size, time, rate, unit)
     for said in seen.rows(
         r"\s*(?P<test>(?i:RDMA_(?:Write|Read)|Send|Raw_?Ethernet\w*)[ _].{0,45}?)"
         r"(?i:BW|Latency)[ _](?i:Test)",
@@ -68,15 +73,6 @@ def _perftest(seen: TextScan) -> None:
     seen.log("perftest", settings=settings)
 
 
-def _perftest_json(seen: TextScan) -> None:
-    for document in seen.documents("test_info"):
-        test, unit = (at(document, str, "test_info", key) for key in ("test", "BW_unit"))
-        keys = ("MsgSize", "t_avg", "BW_average")
-        size, time, rate = (number_at(document, "results", key) for key in keys)
-        _perf(seen, test, size, time, rate, unit)
-    seen.log("perftest")
-
-
 def _tcp(seen: TextScan, rate: float, streams: float) -> None:
     if rate:
         count = max(int(streams), 1)
@@ -84,22 +80,17 @@ def _tcp(seen: TextScan, rate: float, streams: float) -> None:
 
 
 def _iperf3(seen: TextScan) -> None:
-    version, again = "", 0.0
+    """Reads receivers' rates, or senders' where Ctrl-C left receivers none. Another run begins when
+    a stream ends again."""
+    runs, version, again = list[dict[tuple[str, str], tuple[float, int]]](), "", 0.0
     for document in seen.documents("start"):
         received = at(document, dict, "end", "sum_received") or at(document, dict, "end", "sum")
         streams = number_at(document, "start", "test_start", "num_streams")
         _tcp(seen, number_at(received, "bits_per_second"), streams)
         again += number_at(document, "end", "sum_sent", "retransmits")
         version = at(document, str, "start", "version").removeprefix("iperf ")[:20]
-        if (said := at(document, str, "error")).startswith("error - "):
-            seen.fail(said)
-    seen.log("iperf3", version, settings={"retransmits": f"{again:.0f}"} if again else {})
-
-
-def _iperf3_text(seen: TextScan) -> None:
-    """Reads receivers' rates, or senders' where Ctrl-C left receivers none. Another run begins when
-    a stream ends again."""
-    runs, again = list[dict[tuple[str, str], tuple[float, int]]](), 0
+        if (error := at(document, str, "error")).startswith("error - "):
+            seen.fail(error)
     for said in seen.rows(
         r"\s*\[\s*(?P<stream>SUM|\d{1,4})\]\s+0\.00-\s*[\d.]{1,12}\s+sec\s+\S+ \S?Bytes\s+"
         r"(?P<rate>[\d.]{1,14}) (?P<unit>[KMGT]?)bits/sec"
@@ -119,7 +110,8 @@ def _iperf3_text(seen: TextScan) -> None:
                 _tcp(seen, rate, len(own.keys() - {"SUM"}))
                 break
         again += max(count for _, count in run.values())
-    seen.log("iperf3", settings={"retransmits": f"{again}"} if again and seen.figures else {})
+    settings = {"retransmits": f"{again:.0f}"} if again and seen.figures else {}
+    seen.log("iperf3", version, settings=settings)
 
 
 _OSU = {
@@ -157,7 +149,7 @@ def _osu(seen: TextScan) -> None:
         seen.fail(error)
     settings = {"buffers": f"{said['from']} {said['to']}"} if "from" in said else {}
     is_there = seen.first(re.compile(_OSU_HEAD))
-    seen.log("OSU micro-benchmarks", said.get("version", ""), sure=is_there, settings=settings)
+    seen.log("OSU micro-benchmarks", sure=is_there, settings=settings)
 
 
 def _message(_: object) -> HostFigure:
@@ -218,8 +210,8 @@ _nixl = rates(  # whose names of columns stand two spaces apart
 
 
 READERS = {
-    _perftest: ("#bytes", "VALIDATION: "), _perftest_json: ('"test_info"',),
-    _iperf3: ('"start"',), _iperf3_text: ("bits/sec", "iperf3: error"),
+    _perftest: ("#bytes", "VALIDATION: ", '"test_info"'),
+    _iperf3: ('"start"', "bits/sec", "iperf3: error"),
     _osu: ("OSU MPI", "DATA VALIDATION"), _imb: ("#repetitions",),
     _ucx: ("message rate",), _nixl: ("Block Size (B)",),
 }  # fmt: skip

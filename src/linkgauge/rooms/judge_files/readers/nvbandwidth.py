@@ -43,7 +43,7 @@ _TITLED = {
 
 
 def _read_text(seen: TextScan) -> None:
-    tool, version, name, waiting = "", "", "", list[tuple[Grid, int | None, bool]]()
+    tool, name, waiting = "", "", list[tuple[Grid, int | None, bool]]()
     size, summed, is_named = SIZE, set[str](), bool(seen.first(_NAMED))
     for number, own, _ in seen.marks(
         r"\s*(?P<tool>nvbandwidth|sailbandwidth) Version: (?P<version>\S{1,40})",
@@ -56,7 +56,7 @@ def _read_text(seen: TextScan) -> None:
         r"|ASSERT|Invalid value|Failed|NVML_ERROR|\[CUDA_ERROR_\w{1,60}\])\b.*|\[CUDA_ERROR.*))",
         r".*?bandwidth\b.*?\s(?:-b|--bufferSize)[ =]?(?P<buffer>\d{1,7})\b",  # in MiB
     ):
-        tool, version = tool or own.get("tool", ""), version or own.get("version", "")
+        tool = tool or own.get("tool", "")
         size = int(own["buffer"]) * MIB if "buffer" in own else size
         if "running" in own:
             name, waiting = own["running"], []
@@ -76,7 +76,7 @@ def _read_text(seen: TextScan) -> None:
     if summed and not seen.figures:
         seen.remarks.append("only sums of matrices are there: give each pair's figures, too")
     if seen.figures or tool or summed:
-        seen.log(tool or "nvbandwidth", version, sure=True)
+        seen.log(tool or "nvbandwidth", sure=True)
 
 
 _WAIVED = "was waived: GPUs reach no peers, or the test needs more of them"

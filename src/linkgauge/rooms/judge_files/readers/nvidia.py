@@ -265,7 +265,7 @@ _RESULT = re.compile(
 """The name of a test in JSON, the status in JSON, a test that failed in the table and on which
 GPUs, and the words about peers with wrong data."""
 _GOES_ON = re.compile(r"\s*\|\s{8,40}\|(.*)\|\s*$")
-_IDS = re.compile(r'"([0-9a-f]{4})"')
+_IDS = re.compile(r"(?i)gpu[ _]device[ _]ids[^\[]{0,80}\[([^\]]{0,4000})")
 
 
 def _dcgm(seen: TextScan) -> None:
@@ -284,7 +284,9 @@ def _dcgm(seen: TextScan) -> None:
                 source, to = (None, own) if match[2] == "Host to GPU" else (own, None)
                 seen.figures.append(copied(source, to, rate, 512 * MIB))
                 seen.used |= numbers
-    seen.gpus = _devices(lines)
+    listed = _IDS.search(" ".join(lines))
+    models = map(model_of, re.findall('"([0-9a-f]{4})"', listed[1] if listed else ""))
+    seen.gpus = {index: ReportedGpu(model) for index, model in enumerate(models) if model}
     is_one = seen.figures or any("DCGM" in line or "Diagnostic" in line for line in lines)
     for name, said in words.items() if is_one else ():
         # The figures are those of the PCIe test, which may have failed on GPUs without any.
@@ -303,16 +305,6 @@ def _unwrapped(lines: Sequence[str]) -> Iterator[tuple[set[int], str]]:
         else:
             found.append(({number}, line))
     yield from found
-
-
-def _devices(lines: Sequence[str]) -> dict[int, ReportedGpu]:
-    for number, line in enumerate(lines):
-        if re.search(r"(?i)gpu[ _]device[ _]ids", line):
-            text = " ".join(lines[number : number + 64])
-            listed = _IDS.findall(text.partition("[")[2].partition("]")[0])
-            models = [model_of(one) for one in listed]
-            return {index: ReportedGpu(model) for index, model in enumerate(models) if model}
-    return {}
 
 
 READERS = {

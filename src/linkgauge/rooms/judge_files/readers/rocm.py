@@ -27,17 +27,16 @@ _VALIDATION = "Data Path Validation: FAIL"
 def _rocm_bandwidth_test(seen: TextScan) -> None:
     """Reads rocm-bandwidth-test, which adds up both directions, and counts local copies twice."""
     names, grids, wrong = dict[int, str](), list[tuple[Grid, bool]](), set[tuple[int, int]]()
-    version, access = "", dict[tuple[int, int], float | None]()
-    for number, own, said in seen.marks(
+    access = dict[tuple[int, int], float | None]()
+    for number, own, _ in seen.marks(
         r"\s*RocmBandwidthTest Version: (?P<version>\S{1,40})",
         r"\s*(?P<ways>Uni|Bi?)directional (?:copy )?peak bandwidth GB/s\s*$",
         r"\s*Device: (?P<index>\d{1,3}),\s+(?P<name>[^,]{1,100}?)(?:,\s+(?:\S{4,60},\s+)?"
         r"(?P<bus>[0-9a-f]{1,4}):(?P<slot>[0-9a-f]{1,2})(?:\.(?P<function>[0-9a-f]))?)?\s*$",
         r"\s*(?P<other>(?:Inter-)?Device (?:Access|Numa Distance)|Launch Command|\.{4,}"
         r"|Data (?i:path|verification))",
-        r"\s*(?P<row>\d{1,3})(?P<checked>(?:\s+(?:PASS|FAIL|N/A))+)\s*$", version="",
+        r"\s*(?P<row>\d{1,3})(?P<checked>(?:\s+(?:PASS|FAIL|N/A))+)\s*$",
     ):  # fmt: skip
-        version = said["version"]
         if "ways" in own:
             grids.append((seen.grid_below(number), own["ways"] != "Uni"))
         elif "index" in own:
@@ -67,8 +66,8 @@ def _rocm_bandwidth_test(seen: TextScan) -> None:
     seen.gpus = {place[index]: gpu for index, gpu in seen.gpus.items()}
     seen.refuse({(place[a], place[b]) for (a, b), can in access.items()
                  if can == 0 and {a, b} <= place.keys()})  # fmt: skip
-    sure = version or grids or wrong
-    seen.log("rocm-bandwidth-test", version, sure=sure, cpu_model=cpu, vendor="amd")
+    sure = seen.version or grids or wrong
+    seen.log("rocm-bandwidth-test", sure=sure, cpu_model=cpu, vendor="amd")
 
 
 def _lopsided(grid: Grid, place: Mapping[int, int]) -> Iterator[ReportedFigure]:
@@ -131,7 +130,7 @@ _BORDER = r"[\s│|]*"
 
 def _transferbench(seen: TextScan) -> None:
     """Reads the presets p2p and a2a, and single transfers. In p2p, sums are in rows with `<->`."""
-    said, rates, count = dict[str, str](), list[float](), 0
+    rates, count = list[float](), 0
     for _, own, said in seen.marks(
         r"\s*TransferBench v(?P<version>\S{1,20})",
         r"\s*(?P<ways>Uni|Bi)directional copy peak bandwidth GB/s \[.{1,40}\]"
@@ -163,7 +162,7 @@ def _transferbench(seen: TextScan) -> None:
             seen.figures += _matrix(said, size, kind, said["ways"] == "Bi")
         elif "executor" in own:
             seen.figures += _single(own)
-    seen.log("TransferBench", said.get("version", ""), sure=True, vendor="amd")
+    seen.log("TransferBench", sure=True, vendor="amd")
 
 
 def _matrix(said: Mapping[str, str], size: int, kind: str, both: bool) -> Iterator[ReportedFigure]:
@@ -207,13 +206,11 @@ _TRANSFER = (
 # Version 1, whose transfers of a test run at once.
 def _transferbench_1(seen: TextScan) -> None:
     size, parts, number = 64 * MIB, list[tuple[str, float]](), 0
-    version = ""
-    for _, own, said in seen.marks(
+    for _, own, _ in seen.marks(
         r"Run configuration \(TransferBench v(?P<version>\S{1,20})\)", _TRANSFER,
         r"\s*Test \d{1,4}: \[(?P<size>\d{1,14}) bytes\]",
         rf"\s*Aggregate Bandwidth \(CPU timed\)\s*\|\s+(?P<total>{DECIMAL}) GB/s \|",
     ):  # fmt: skip
-        version = said.get("version", "")
         if "rate" in own:
             source, to, by = (
                 f"{'host' if one[0] == 'C' else 'hip'}:{int(one[1:])}"
@@ -231,7 +228,7 @@ def _transferbench_1(seen: TextScan) -> None:
             parts, number = [], number + 1
         elif "size" in own:
             size, parts = int(own["size"]), []
-    seen.log("TransferBench", version, vendor="amd")
+    seen.log("TransferBench", vendor="amd")
 
 
 # RVS.
