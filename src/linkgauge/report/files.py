@@ -159,8 +159,8 @@ def write_document(path: Path, value: object) -> Path:
 
 
 def write_asked(path: Path, data: bytes) -> None:
-    """Writes a file whole or not at all. Raises ResultsError if the disk is full or fails, InputError
-    if the path cannot be written."""
+    """Writes a file whole or not at all. Raises ResultsError if the disk is full or fails, and
+    InputError if the path cannot be written."""
     try:
         _write({path: (data,)})
     except OSError as error:

@@ -71,7 +71,7 @@ class SimBuffer:
             self._room = None
 
     def fill(self, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:
-        """Fills `size` bytes. Bytes beyond the window are not stored: all of them get the pattern."""
+        """Fills `size` bytes. Those beyond the window are not stored: all get the pattern."""
         self.window = _over(_window(pattern, seed, inverted), self.window, size)
         if size > WINDOW:
             self.tail = _tail(pattern, seed, inverted)

@@ -277,14 +277,15 @@ def _distances(host: HostDetails) -> str:
 
 
 def _allowances(host: HostDetails) -> Iterator[str]:
-    for what, listed in (("CPUs", host.allowed_cpus), ("nodes", host.allowed_nodes)):
+    for what, listed in (("CPUs", host.allowed_cpus), ("NUMA nodes", host.allowed_nodes)):
         if listed is not None:
             yield f"{what} {ranges(listed)}"
     unread = {field for gap in host.unknown for field in gap.fields}
     limits = {"memory limit": host.memory_limit, "locked memory limit": host.memlock_limit}
     for what, limit in limits.items():
         if limit is not None or what not in unread:
-            yield f"{what} {'unlimited' if limit is None else approximate_size(limit)}"
+            size = "unlimited" if limit is None else approximate_size(limit)
+            yield f"{what.removesuffix(' limit')} {size}"
 
 
 # What could not be read on a machine, each reason once, with what would make it readable.

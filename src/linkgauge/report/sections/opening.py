@@ -149,6 +149,7 @@ def _others(run: Run, outcome: Outcome) -> str:
 
 _NO_FIGURE = {"error": "error", "timeout": "timeout", "skip": "skipped"}
 _NO_REFERENCE = "nothing to compare with"
+_FAR = "figures far from their peers'"
 _WRONG = "with wrong bytes"
 
 
@@ -212,8 +213,10 @@ def _judged(run: Run) -> Iterator[Tile]:
 
 def _why_not(passed: Sequence[CellResult]) -> str:
     cells = [cell for cell in passed if cell.verdict == "not judged"]
-    without = (WHY_NOT.get(cell.not_judged) for cell in cells)
-    counts = Counter(why[0] if why else _NO_REFERENCE for why in without)
+    counts = Counter(
+        _FAR if cell.peers is not None else why[0] if why else _NO_REFERENCE
+        for cell in cells for why in (WHY_NOT.get(cell.not_judged),)
+    )  # fmt: skip
     if len(counts) == 1:
         return next(iter(counts))
     return ", ".join(f"{n} {'has' if n == 1 else 'have'} {why}" for why, n in counts.most_common())

@@ -69,7 +69,7 @@ MOST_ROWS = 22
 """With more, benchmarks that do the same in several ways share a line."""
 MOST_FAMILIES = 26
 """With more, those are shown whose figures mean the most."""
-MATRIX = "--matrix adds percentiles and what is expected"
+MATRIX = "--matrix adds columns: percentiles, what is expected"
 MORE = "--all shows every figure, --matrix shows what is expected, -v shows what was left out"
 _MUCH_THE_SAME = 1.2
 """Of shares that differ by no more, only the first is shown."""

@@ -19,7 +19,7 @@ class HistoryOptions(Options):
         "ACTION...",
         "list (default): list the runs; trend BENCHMARK [ROW,COLUMN]: show how figures changed; "
         "accept [RUN]: take the figures of this run (default: the latest) as normal from now on; "
-        "import DIR: add runs that were kept before; prune: delete old runs.",
+        "import DIR: add DIR's runs that are not in the history; prune: delete old runs.",
         offer=lambda _: ACTIONS,
     )
     history: str | None = common.history(OTHER)

@@ -44,7 +44,7 @@ class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=T
 
     @property
     def again(self) -> tuple[str, ...]:
-        shown = f"virsh dumpxml {self.name}  # its definition; --inactive: that of the next start"
+        shown = f"virsh dumpxml {self.name}  # as it runs; with --inactive: as it starts next"
         return ("# On the host:", shown, *restarted(self.name))
 
     @cached_property

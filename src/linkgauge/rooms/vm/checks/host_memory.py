@@ -45,8 +45,8 @@ def check_alive(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def _page_size(case: DomainEvidence, cell: GuestNode) -> int | None:
-    """Returns the size in bytes of the huge pages of a guest's NUMA cell (0: the host's default), or
-    None if it has none."""
+    """Returns the bytes of a huge page of a guest's NUMA cell (0: the host's default), or None if
+    the cell has no huge pages."""
     pages = case.domain.huge_pages
     own = [one for one in pages if one.cells is not None and cell.index in one.cells]
     rest = [one for one in pages if one.cells is None]
