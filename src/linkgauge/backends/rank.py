@@ -192,7 +192,7 @@ class OwnCopies:
 
 
 class OfProcess(RankBackend):
-    """A rank whose one `device` is measured by a `backend` for a single process."""
+    """A rank with one `device`. Its `backend`, which knows no ranks, measures the device."""
 
     def __init__(self, rank: int, backend: Backend, device: Device) -> None:
         self.name = backend.name

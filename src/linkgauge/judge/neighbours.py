@@ -26,8 +26,8 @@ def at_work(
 
 
 def _seen(one: Accelerator, busy: frozenset[int], *, is_quiet: bool) -> Iterator[int]:
-    """Yields processes that used a device. `busy` are processes that used CPU time. If `is_quiet`,
-    this run did not use the device yet."""
+    """Yields processes that used a device. `busy` are processes that used CPU time. With
+    `is_quiet`, this run had not used the device yet, so that all use is others'."""
     pids = one.processes or ()
     if one.process_use is not None:
         yield from (p for p, use in zip(pids, one.process_use, strict=False) if use > AT_WORK)

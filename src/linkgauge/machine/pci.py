@@ -207,7 +207,7 @@ class _FunctionReader:
         return value
 
     def _link(self, register: PciLink) -> PciLink:
-        """Returns the link of sysfs or `register`. A sleeping function's has no speed and width."""
+        """Returns sysfs's link, else `register`; without speed and width if the function sleeps."""
         link = self._as_read(register)
         if self._power not in _ASLEEP:
             return link

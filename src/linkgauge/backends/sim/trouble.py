@@ -37,8 +37,9 @@ class Trouble:
         self._copies: list[tuple[int, Copy, frozenset[str]]] = []
 
     def enter(self, cells: Mapping[int, Sequence[Transfer]], phase: Phase, passed: int) -> None:
-        """Starts a phase of `cells` (transfers by number; earlier runs had `passed` cells). A fault
-        may raise an error, hang or end the process, or flip bits (in phase `verify`)."""
+        """Starts a phase of `cells`, transfers by number in this run. To faults, the `passed` cells
+        of earlier runs come first. A fault may raise an error, hang or end the process, or, in
+        phase `verify`, flip bits."""
         self._cells, self._phase = {}, phase
         for number, transfers in cells.items():
             self._cells[passed + number] = transfers

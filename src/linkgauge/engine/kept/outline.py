@@ -84,7 +84,7 @@ def outline_of(file: Path) -> RunOutline | None:
 
 
 def _cells_in(lines: Iterable[bytes]) -> Iterator[_CellOnly]:
-    """Yields a journal's cells up to one that was not skipped or to a line that was cut off."""
+    """Yields a journal's cells, until the first that was not skipped, or before a cut-off line."""
     decoder = msgspec.json.Decoder(_RecordOnly)
     for line in lines:
         try:

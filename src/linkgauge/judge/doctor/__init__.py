@@ -265,7 +265,8 @@ def failed(findings: Sequence[Finding]) -> bool:
 
 
 def concerns(evidence: Evidence, found: Sequence[Finding]) -> tuple[Finding, ...]:
-    """Returns failures and warnings on measured parts; with failed or low cells, all warnings."""
+    """Returns failures and warnings on measured parts. If a cell failed or is low, adds the other
+    warnings."""
     cells = evidence.cells()
     has_failed = any(c.verdict == "low" or c.status in ("fail", "error", "timeout") for c in cells)
     is_measured = concerns_measured(evidence)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from linkgauge.judge.blame.counters import bundles
 from linkgauge.judge.findings import Evidence, Finding
 from linkgauge.judge.pcie_chains import latest_accelerators
-from linkgauge.judge.remedies import RESEAT_BRIDGE
+from linkgauge.judge.remedies import RESEAT_BRIDGE, RESET
 from linkgauge.judge.vendor import tools
 from linkgauge.machine.tree import ranges
 from linkgauge.model.hardware.inventory import Accelerator
@@ -79,6 +79,7 @@ def check_inactive(evidence: Evidence) -> Iterator[Finding]:
                 *tools(evidence, "links"),
                 *fabric_manager(evidence, device),
                 look,
+                RESET,
                 RESEAT_BRIDGE,
             )
             yield Finding("fabric-links", "fail", part, found, why, remedy, value=len(down))

@@ -40,8 +40,8 @@ def split(
     samples: Sequence[float], gates: Sequence[int], repetitions: Sequence[int] = ()
 ) -> float | None:
     """Returns the border between two groups of samples, or None if there is only one group. The
-    samples of one gate (start signal) are alike, so only their median counts. If no repetition has
-    samples in both groups, only the median of each repetition counts."""
+    samples of one gate (start signal) are alike, so only their median counts. If then
+    each repetition lies in one group, the border is sought again among repetitions' medians."""
     border = _border(samples, gates)
     if border is None or len(repetitions) < 2:
         return border

@@ -116,8 +116,8 @@ def is_judged(cell: CellResult) -> bool:
 
 
 class JudgedShare(NamedTuple):
-    """The numbers of cells that passed (`measured`) and that were judged. `cpus` (for pairs of
-    CPUs) and `others` count judged cells that were only compared with similar cells of the run."""
+    """Counts of cells: `measured` ones passed, `judged` ones also got a verdict. Of these, `cpus`
+    (pairs of CPUs) and `others` were only compared with similar cells of the run."""
 
     measured: int
     judged: int

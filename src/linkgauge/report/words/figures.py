@@ -34,7 +34,7 @@ def digits(value: float) -> str:
 
 
 def signed(ratio: float, decimals: int = 1) -> str:
-    """Formats a ratio as a change: `+4.0%`, `-12.3%`, or from 2 on `×2.5`."""
+    """Formats a ratio as a change: `+4.0%`, `-12.3%`, or, of 2 and more, as a factor, `×2.5`."""
     return f"{100 * (ratio - 1):+.{decimals}f}%" if ratio < _TWICE else times(ratio)
 
 

@@ -19,7 +19,8 @@ class Questions:
         self.unknown: dict[Gap, None] = {}
 
     def ask(self, what: str, name: str, *arguments: Any) -> Any:
-        """Calls the NVML function `name` for the device. `what` names the fact in `unknown`."""
+        """Returns the answer of the NVML function `name` for the device, or None if it fails: then
+        `unknown` has the reason, under the name `what`."""
         return self.system(what, name, self.handle, *arguments)
 
     def system(self, what: str, name: str, *arguments: Any) -> Any:

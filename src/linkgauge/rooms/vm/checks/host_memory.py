@@ -81,7 +81,7 @@ def by_policy(case: DomainEvidence, cell: GuestNode, policy: MemoryPolicy) -> It
 
 
 def check_remote(case: DomainEvidence) -> Iterator[Finding]:
-    """Checks that each cell's vCPUs run near its memory, assumed to be spread evenly over nodes."""
+    """Checks that each cell's vCPUs run near its memory, as if that is spread evenly over nodes."""
     for cell in case.memories:
         at = case.sure_nodes_of(cell.vcpus)
         nodes = {*case.node_memory}.intersection(case.bound(cell))
