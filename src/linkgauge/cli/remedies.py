@@ -20,8 +20,8 @@ FIX_SCRIPT = option(
 
 
 def write_fixes(path: Path | None, findings: Sequence[Finding], of: str) -> None:
-    """Writes remedies for the machine `of` to the new file `path`, if it is given. Raises InputError
-    if the file exists."""
+    """Writes remedies for the machine `of` to the new file `path`, if given. Raises InputError if
+    the file exists."""
     if path is None:
         return
     from linkgauge.report.words.fix_script import fix_script
