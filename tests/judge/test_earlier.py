@@ -45,3 +45,15 @@ def test_without_a_figure_in_common_nothing_is_compared():
     assert changes_since(medians_of(past), replace(run, cells=())) is None
     failed = tuple(replace(cell, figure=None, status="fail") for cell in run.cells)
     assert changes_since(medians_of(past), replace(run, cells=failed)) is None
+
+
+def test_a_cell_that_the_history_has_twice_keeps_its_figures():
+    """Versions, or copies that a user specifies, may say otherwise what a cell copies."""
+    past, run = runs(0.5, before=10)
+    medians = medians_of(past)
+    (cell, known), *others = medians.cells
+    old = {number: figure for number, figure in known.items() if number > 2}
+    new = {number: figure for number, figure in known.items() if number <= 2}
+    twice = medians._replace(cells=[(cell, old), (cell, new), *others])
+    found, same = (changes_since(one, run).earlier for one in (twice, medians))
+    assert [one.cell for one in found.lost] == [one.cell for one in same.lost] == [0]

@@ -142,9 +142,14 @@ def recognize(record: LogRecord, interest: Interest, seconds: float) -> LogLine 
 
 
 _PRINTED = re.compile(
-    r"(?:.{0,80}? kernel: )?(?:\[ *([0-9]{1,9}\.[0-9]{1,9})\] |\[[^]]{10,40}\] )?(.*)", re.DOTALL
+    r"(?:.{0,80}? kernel: )?"
+    r"(?:\[ *([0-9]{1,9}\.[0-9]{1,9})\](?:\[[^]]{1,12}\])? |\[[^]]{10,40}\] )?(.*)",
+    re.DOTALL,
 )
-_FAILED = re.compile("probe of .* failed|probe failure")
+_FAILED = re.compile(
+    r"[\w-]{2,32}: probe of (?:[0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7] failed"
+    r"|nvme [\w:.-]{4,20}: Removing after probe failure"
+)
 
 
 def read_printed(text: str) -> LogLine | None:
@@ -154,7 +159,7 @@ def read_printed(text: str) -> LogLine | None:
     seconds, said = printed.groups() if printed else (None, text)
     record = LogRecord(level=4, number=0, seconds=float(seconds or 0), text=said)
     line = recognize(record, Interest(), record.seconds)
-    if _FAILED.search(said):
+    if _FAILED.match(said):
         return line or LogLine(record.seconds, _with_escapes(said)[:MOST_CHARACTERS], "driver")
     # What is logged at boot, such as "AER: enabled", states neither.
     return line if line is not None and (line.code or line.gravity) else None

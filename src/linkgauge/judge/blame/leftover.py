@@ -60,9 +60,9 @@ def compared(rows: Sequence[Row], parts: Collection[Part]) -> Iterator[Compariso
     for part, own in ((part, touching[part]) for part in parts if part in touching):
         for since in dict.fromkeys((0, onset(own))):
             by_class = grouped((row.peers, row) for row in own if row.number >= since)
-            within = {of: some for of, some in by_class.items()
-                      if len(some) < whole[of].n
-                      and (since or kinds[of][part.kind] > 1)}  # fmt: skip
+            early = {row.peers for row in own if row.number < since}
+            within = {of: some for of, some in by_class.items() if len(some) < whole[of].n
+                      and (of in early if since else kinds[of][part.kind] > 1)}  # fmt: skip
             if sum(map(len, within.values())) > ENOUGH:
                 others = {of: whole[of].without(Moments.over(map(logs.__getitem__, some)))
                           for of, some in within.items()}  # fmt: skip

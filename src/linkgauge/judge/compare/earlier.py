@@ -113,7 +113,10 @@ def changes_since(past: EarlierMedians, run: RunFigures) -> Since | None:
     facts = changed_facts(past.state, state_from(run.machine, run.facts))
     cells = [(by_name(CellFigure, cell, status="pass"), own) for cell, own in past.cells]
     before = [
-        replace(run, cells=tuple(replace(cell, figure=own.get(number)) for cell, own in cells))
+        replace(
+            run,
+            cells=tuple(replace(cell, figure=own[number]) for cell, own in cells if number in own),
+        )
         for number in range(1, past.runs + 1)
     ]
     found: Since | None = None

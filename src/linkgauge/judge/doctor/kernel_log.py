@@ -130,7 +130,8 @@ def _finding(part: Part, lines: Sequence[LogLine]) -> Finding:
     remedy = tuple(text.replace("ADDRESS", first.pci or "ADDRESS") for text in about.remedy)
     if severity == "fail" and first.kind in ("xid", "sxid"):
         remedy += (RESET,)
-    texts = tuple(f"{line.seconds:.3f} s: {line.text}" for line in lines)
+    # A log that somebody pasted may have no clock.
+    texts = tuple(f"{o.seconds:.3f} s: {o.text}" if o.seconds else o.text for o in lines)
     return Finding("kernel-log", severity, part, found, about.why, remedy, lines=texts)
 
 

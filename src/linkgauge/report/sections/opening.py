@@ -149,7 +149,7 @@ def _others(run: Run, outcome: Outcome) -> str:
 
 _NO_FIGURE = {"error": "error", "timeout": "timeout", "skip": "skipped"}
 _NO_REFERENCE = "nothing to compare with"
-_FAR = "figures far from their peers'"
+_FAR = "far faster or slower peers"
 _WRONG = "with wrong bytes"
 
 
@@ -171,12 +171,12 @@ def tally(run: Run, outcome: Outcome) -> Iterator[Tile]:
     else:
         why = ", ".join(f"{n:,} {how}" if len(left) > 1 else how for how, n in left.items())
         yield from _counted([(sum(left.values()), f"more not measured ({why})", "bad")])
+    if run.finished is None:
+        yield Tile("interrupted", "", "warn")
     for severity, tone in SEVERITIES.items():
         if found := severities[severity]:
             several = "" if found == 1 else "s"
             yield Tile(f"{found:,}", f"{severity} finding{several}", tone, separate=True)
-    if run.finished is None:
-        yield Tile("interrupted", "", "warn")
     if run.simulated:
         yield SIMULATED_TILE
 
@@ -214,7 +214,7 @@ def _judged(run: Run) -> Iterator[Tile]:
 def _why_not(passed: Sequence[CellResult]) -> str:
     cells = [cell for cell in passed if cell.verdict == "not judged"]
     counts = Counter(
-        _FAR if cell.peers is not None else why[0] if why else _NO_REFERENCE
+        why[0] if why else _NO_REFERENCE if cell.peers is None else _FAR
         for cell in cells for why in (WHY_NOT.get(cell.not_judged),)
     )  # fmt: skip
     if len(counts) == 1:

@@ -51,7 +51,11 @@ def machine_of(described: Described, backend: str) -> Machine:
         HostDetails,
         reported,
         distances=seen.host.distances if reported.distances else {},
-        node_cpus=seen.host.node_cpus if reported.nodes else {},
+        node_cpus={
+            node: seen.host.node_cpus[node]
+            for node, one in reported.nodes.items()
+            if one.cpus and node in seen.host.node_cpus
+        },
         memory_rate=rate_of(dimms, named_channels(dimms, reported.sockets))[0] if dimms else None,
     )
     inventory = replace(

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import chain
+from operator import attrgetter
 from pathlib import Path, PurePath
 from statistics import median
 
@@ -16,6 +17,7 @@ from msgspec.structs import replace
 
 from linkgauge.backends.sim.description import load, parse_description
 from linkgauge.engine.kept.folder import accelerator_of, create_run_folder
+from linkgauge.judge.blame.xids import severity_of
 from linkgauge.judge.outcome import Outcome, outcome_of
 from linkgauge.judge.vendor import tool_of
 from linkgauge.machine.tree import parse_cpu_list
@@ -69,7 +71,7 @@ def run_of_texts(texts: Sequence[ReadText], machine: str | None, label: str) -> 
     failures = [failure for log in logs for failure in log.failures]
     is_bare = not reported and all(meaning_of(one.said).status == "skip" for one in failures)
     described = _described(texts, reported, machine)
-    if is_bare and (logs or not _is_telling(described.facts)):
+    if is_bare and not _is_telling(described.facts):
         raise _nothing(texts)
     alone, facts = HostFigure("null -> null by host:0.cpu", with_device=True), described.facts
     unclear = {n for n, one in enumerate(reported) if described.is_unclear and one.is_of_pair}
@@ -95,20 +97,20 @@ def run_of_texts(texts: Sequence[ReadText], machine: str | None, label: str) -> 
     results, judged, lost = results_of(reported, known, backend)
     results += tuple(results_without_figures((*failures, *lost), backend))
     if not results and not is_bare:
-        devices = len(known.all_devices)
         raise InputError(
-            f"the figures are of more accelerators than the {devices} that the machine has: "
-            "--machine names another"
+            f"the figures are of more accelerators than the {len(known.all_devices)} that the "
+            "machine has: --machine names another"
         )
     # Narrow links come last: a board may have them so. Without figures, link-width tells of some.
     narrow = (o for o in facts.narrow if results or not o.at or not are_judged(o.at, known))
-    warnings = (*about.warnings, *sorted(map(str, narrow)))
+    log = sorted(facts.log, key=attrgetter("seconds", "text"))
+    grave = (o.text for o in log if results and severity_of(o) == "fail")  # else findings tell
+    warnings = (*about.warnings, *grave, *sorted(map(str, narrow)))
     moment = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    logged = KernelLog(tuple(sorted(facts.log, key=lambda line: (line.seconds, line.text))))
     return Run(
         id=moment, label=label, command=(), started=moment, finished=moment,
         machine=known, settings=Settings(sizes=tuple({one.size: 0 for one in results})),
-        results=results, kernel_log=logged if logged.lines else None,
+        results=results, kernel_log=KernelLog(tuple(log)) if log else None,
         tool=replace(about, hosts=hosts, judged=judged, assumed=tuple(assumed), warnings=warnings),
     )  # fmt: skip
 

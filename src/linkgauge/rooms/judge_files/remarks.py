@@ -280,8 +280,10 @@ def _of_copies(seen: _Seen) -> None:
     between = [one for one in own if one.row != one.column and one.column in reading]
     far = min((cell.headline or 0.0 for cell in between), default=0.0)
     seen.say("between_nodes", far, rate=far / 1e9, share=f"{far / (seen.best(nodes) or 1):.0%}")
-    for node, rate in {o.column: o.headline or 0.0 for o in own if o.column not in reading}.items():
-        seen.say("no_cpus", node=node, rate=rate / 1e9)
+    with_cpus = {str(node) for node in seen.known.host.node_cpus}
+    bare = {o.column: o.headline or 0.0 for o in own if o.column not in reading}
+    for node, rate in bare.items():
+        seen.say("no_cpus", node not in with_cpus, node=node, rate=rate / 1e9)
     writes, reads = (seen.best(f"gdrcopy_{way}") for way in ("write", "read"))
     seen.say("window" if reads < writes / 2 else "cached_window", seen.has("gdrcopy"))
     copy, triad = (seen.best(f"memory_stream_{kind}") / 1e9 for kind in ("copy", "triad"))

@@ -35,7 +35,7 @@ def pack_run(folder: Path, *, anonymous: bool = False) -> PackedRun:
     """Packs a run's folder; equal folders give equal archives. Files that an interrupted run lacks
     are made from its journal. Raises InputError if there is no run, MissingPackage without zstd."""
     if not folder.is_dir() or not is_run(folder):
-        raise InputError(f"{folder} is not a run's folder: give the folder that holds its run.json")
+        raise InputError(f"{folder} is not a run's folder: give the run's own folder")
     run = read_run(folder)
     files = _files(folder)
     if RUN_FILE not in files:

@@ -133,7 +133,9 @@ def _verdict(word: str, tiles: list[Tile]) -> str:
 
 
 def _counts(first: Tile, rest: list[Tile]) -> str:
-    return text_of(Tiles((first, *sorted(rest, key=lambda tile: tile.separate))).as_line)
+    return text_of(
+        Tiles((first, *sorted(rest, key=lambda tile: (not tile.name, tile.separate)))).as_line
+    )
 
 
 def _figures(run: Run) -> str:

@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
+from linkgauge.judge.blame.xids import severity_of
 from linkgauge.machine.dimms import Dimm
 from linkgauge.machine.kernel_log import read_printed
 from linkgauge.machine.tree import ADDRESS, parse_cpu_list
@@ -70,10 +71,8 @@ def _numactl(seen: TextScan) -> None:
             rows[int(own["row"])] = tuple(min(int(one), 255) for one in each)
     square = tuple(row for row in rows.values() if len(row) == len(rows))
     bare = [n for n, one in nodes.items() if one.cpus and one.memory == 0]
-    if bare and len(bare) < len(nodes):
-        they = f"node {bare[0]} has CPUs and no memory of its own"
-        if bare[1:]:
-            they = f"nodes {and_all(map(str, bare))} have CPUs and no memory of their own"
+    if len(nodes) / 2 < len(bare) < len(nodes):  # half are so by design in some processors
+        they = f"nodes {and_all(map(str, bare))} have CPUs and no memory of their own"
         seen.facts(warnings=frozenset([f"{they}: look for empty DIMM slots"]))
     if nodes:
         seen.facts(nodes=nodes, distances=square if rows and len(square) == len(rows) else None)
@@ -128,15 +127,20 @@ _LANES = re.compile(r"\s*LinkWidth(Supported|Enabled|Active):\.*(\d{1,2}X.{0,40}
 
 def _port_width(seen: TextScan) -> None:
     """Reads ibportstate: the port's lanes that are supported, allowed (Enabled) and used."""
-    most = {said[1]: max(map(int, re.findall(r"\d+(?=X)", said[2])))
-            for _, said in seen.each(_LANES)}  # fmt: skip
-    used, able = most.get("Active", 0), most.get("Supported", 0)
-    if used < able:
-        why = ", as LinkWidthEnabled allows no more" if most.get("Enabled") == used else ""
-        lane = seen.first(re.compile(r"\s*LinkSpeedExtActive:\.*(\d{1,3})"))
-        each = f" of {lane} Gb/s each" if lane else ""
-        said = f"the InfiniBand port uses {used} of {able} lanes{each}{why}"
-        seen.facts(warnings=frozenset([said]))
+    said = list[dict[str, int]]()
+    for _, own in seen.each(_LANES):
+        said += [{}] if own[1] == "Supported" else []
+        if said:
+            said[-1][own[1]] = max(map(int, re.findall(r"\d+(?=X)", own[2])))
+    lane = seen.first(re.compile(r"\s*LinkSpeedExtActive:\.*(\d{1,3})"))
+    for port in said:
+        able = port.get("Supported", 0)
+        # Two lanes are what half of a divided port has.
+        if port.get("Active") == 1 < able:
+            each = f" of {lane} Gb/s each" if lane else ""
+            why = ", as LinkWidthEnabled allows no more" if port.get("Enabled") == 1 else ""
+            warned = f"the InfiniBand port uses 1 of {able} lanes{each}{why}"
+            seen.facts(warnings=frozenset([warned]))
 
 
 _ETHTOOL = re.compile(r"Settings for \S{1,40}:|Cannot get [\w -]{3,40}: |netlink error: ")
@@ -222,7 +226,9 @@ def _kernel_log(seen: TextScan) -> None:
         narrow = [NarrowLink((at,), f"{nic.narrow}{where}")] if nic.narrow else []
         seen.facts(nics=nics, narrow=frozenset(narrow))
     for _, own in seen.each(_LOGGED):
-        if line := read_printed(own[0]):
+        line = read_printed(own[0])
+        # Programs cause other Xids, perhaps long ago.
+        if line and (line.kind != "xid" or severity_of(line) == "fail"):
             seen.facts(log=frozenset([line]))
     for _, match in seen.each(_DOMAIN):
         seen.facts(iommu="translating" if match[1] == "Translated" else "passthrough")

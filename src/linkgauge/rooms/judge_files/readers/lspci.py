@@ -97,7 +97,8 @@ def _listed(seen: TextScan) -> None:
         if one.address.endswith("0")
         and (one.is_accelerator or one.is_adapter or not (one.kind or _is_port(link, links)))
     )
-    gone = (f"{one.address} does not answer (rev ff)" for one in found if "(rev ff)" in one.name)
+    gone = (f"{one.address} does not answer (rev ff): lost, or powered down"
+            for one in found if "(rev ff)" in one.name)  # fmt: skip
     seen.facts(
         bridges=known, relaxed=all(ordered) if ordered else None, nics=nics,
         warnings=frozenset(gone),
@@ -204,7 +205,8 @@ def _is_gpu_name(text: str) -> bool:
 
 
 _FILE = re.compile(
-    rf"==> /sys/bus/pci/devices/({ADDRESS})/(current|max)_link_(speed|width) <==|(\d[\d.]{{0,4}})\b"
+    rf"==> /sys/bus/pci/devices/({ADDRESS})/(current|max)_link_(speed|width) <=="
+    r"|(\d{1,3}(?:\.\d)?)(?= GT/s|$)"
 )
 
 
@@ -215,13 +217,16 @@ def _link_files(seen: TextScan) -> None:
         if own[1]:
             at, what = own[1], f"{own[2]} {own[3]}"
         elif at:
-            links.setdefault(at, {})[what], at = float(own[4].rstrip(".")), ""
+            links.setdefault(at, {})[what], at = float(own[4]), ""
     narrow = set[NarrowLink]()
     for pci, of in links.items():
         width, most = (int(of.get(f"{which} width", 0)) for which in ("current", "max"))
         speeds = of.get("current speed"), of.get("max speed")
         card = ReportedCard(None, pci, None, speeds[0], width, speeds[1], most)
-        narrow |= {NarrowLink((pci,), card.narrow)} if card.narrow else set()
+        # A port offers what the card below it may not have; root ports lie on bus 00.
+        below = {int(o.get("max width", 0)) for at, o in links.items() if at[:7] > pci[:7]}
+        is_port = pci[5:7] == "00" or width in below
+        narrow |= {NarrowLink((pci,), card.narrow)} if card.narrow and not is_port else set()
     seen.facts(narrow=frozenset(narrow))
 
 

@@ -94,7 +94,7 @@ def _iperf3(seen: TextScan) -> None:
     for said in seen.rows(
         r"\s*\[\s*(?P<stream>SUM|\d{1,4})\]\s+0\.00-\s*[\d.]{1,12}\s+sec\s+\S+ \S?Bytes\s+"
         r"(?P<rate>[\d.]{1,14}) (?P<unit>[KMGT]?)bits/sec"
-        r"(?:\s+(?P<again>\d{1,9})\b(?!\.))?.*(?P<end>receiver|sender)",
+        r"\s*(?P<again>(?:\d{1,9}(?![\d.]))?).*(?P<end>receiver|sender)",
         r"\s*iperf3: (?P<failed>error - .{1,200})",
         r"\s*\[.{1,5}\] local (?P<local>\S{1,45} port \d{1,5}) connected to "
         r"(?P<remote>\S{1,45} port \d{1,5})",
@@ -102,7 +102,7 @@ def _iperf3(seen: TextScan) -> None:
         key = said["stream"], said["end"]
         runs += [{}] if not runs or key in runs[-1] else []
         rate = (number_of(said["rate"]) or 0.0) * scale_of(said["unit"])
-        runs[-1][key] = rate, int(said.get("again", 0)) if said["end"] == "sender" else 0
+        runs[-1][key] = rate, int(said["again"] or 0) if said["end"] == "sender" else 0
     for run in runs:
         for side in ("receiver", "sender"):
             own = {stream: rate for (stream, end), (rate, _) in run.items() if end == side}

@@ -35,16 +35,17 @@ _TITLED = {
         ("CPU(row) -> GPU(column)", "host_to_device_memcpy"),
         ("CPU(row) <- GPU(column)", "device_to_host_memcpy"),
         ("CPU(row) <-> GPU(column)", "host_to_device_bidirectional_memcpy"),
-        ("GPU(row) <- GPU(column)", "device_to_device_memcpy_read"),
-        ("GPU(row) -> GPU(column)", "device_to_device_memcpy_write"),
+        ("GPU(row) -> GPU(column)", "device_to_device_memcpy_read"),
+        ("GPU(row) <- GPU(column)", "device_to_device_memcpy_write"),
     )
 }
-"""The tests by their headings, where a text has no names of tests."""
+"""The tests by their headings, where a text has no names of tests. Later tests of nvbandwidth have
+the same headings again, so that only a heading's first matrix is sure."""
 
 
 def _read_text(seen: TextScan) -> None:
     tool, name, waiting = "", "", list[tuple[Grid, int | None, bool]]()
-    size, summed, is_named = SIZE, set[str](), bool(seen.first(_NAMED))
+    size, summed, is_named, left = SIZE, set[str](), bool(seen.first(_NAMED)), dict(_TITLED)
     for number, own, _ in seen.marks(
         r"\s*(?P<tool>nvbandwidth|sailbandwidth) Version: (?P<version>\S{1,40})",
         r"\s*(?:Running|Waived:?)\s+(?P<running>[a-z][a-z0-9_]{5,80})[.:]?",
@@ -61,7 +62,8 @@ def _read_text(seen: TextScan) -> None:
         if "running" in own:
             name, waiting = own["running"], []
         elif "head" in own:
-            name = name if is_named else _TITLED.get(own["head"].partition(" bandwidth")[0], "")
+            if not is_named:
+                name, waiting = left.pop(own["head"].partition(" bandwidth")[0], ""), []
             part = re.search(r"\b(?:Read|Write)([12])\b", seen.lines[number])
             is_first = not _IN_EACH.search(seen.lines[number])
             waiting.append((seen.grid_below(number), int(part[1]) - 1 if part else None, is_first))

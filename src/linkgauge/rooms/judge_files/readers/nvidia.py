@@ -144,7 +144,8 @@ def _links(seen: TextScan) -> None:
     for _, own, said in seen.marks(
         r"\s*GPU (?P<gpu>\d{1,3}): (?P<model>.{1,100}?)(?: \(UUID: .{1,60}\))?$",
         rf"\s*Link \d{{1,2}}: (?:(?P<up>{DECIMAL}) GB/s|(?P<down><?inactive))",
-        r"\s*Link (?P<link>\d{1,2}): (?P<errors>(?:Replay|Recovery|CRC) Errors: [1-9]\d{0,12})\b",
+        r"\s*Link (?P<link>\d{1,2}): "
+        r"(?P<errors>Recovery Errors: [1-9]\d{0,12}|(?:Replay|CRC) Errors: \d{3,12})\b",
         r"(?P<gpu>)\s*$", gpu="",
     ):  # fmt: skip
         if said["gpu"] and "errors" in own:
@@ -210,12 +211,6 @@ def _troubles(index: int, fields: Mapping[str, str]) -> Iterator[str]:
     for name, value in fields.items():
         if name.startswith("Fabric/Health/") and value in _UNHEALTHY:
             yield f"NVLink's fabric: {name.removeprefix('Fabric/Health/')} is {value}"
-    width, most = (fields.get(f"GPU Link Info/Link Width/{of}") for of in ("Current", "Max"))
-    if fields.get("MultiGPU Board") == "Yes" and width != most:
-        yield (
-            f"GPU {index}: its link has {width} of {most} lanes; it shares its board with other "
-            "GPUs, which divide the slot's lanes: the board's data sheet says how many each gets"
-        )
     card, slot = (_generation(fields.get(f"GPU Link Info/PCIe Generation/{of} Max"))
                   for of in ("Device", "Host"))  # fmt: skip
     if card and slot and slot < card:
