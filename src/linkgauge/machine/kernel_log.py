@@ -7,9 +7,10 @@ import os
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 
 import msgspec
@@ -152,9 +153,14 @@ _FAILED = re.compile(
 )
 
 
-def read_printed(text: str) -> LogLine | None:
-    """Reads a line as dmesg or a journal prints it. Returns None unless the line has the code of an
-    error, or states how grave it is, or says that a driver cannot start a device."""
+def printed_log(lines: Iterable[str]) -> KernelLog:
+    """Reads lines as dmesg or a journal prints them. Leaves out a line unless it has an error's
+    code, or states how grave an error is, or says that a driver cannot start a device."""
+    found = (line for text in lines if (line := _read_printed(text)) is not None)
+    return KernelLog(tuple(sorted(found, key=attrgetter("seconds", "text"))))
+
+
+def _read_printed(text: str) -> LogLine | None:
     printed = _PRINTED.match(text)
     seconds, said = printed.groups() if printed else (None, text)
     record = LogRecord(level=4, number=0, seconds=float(seconds or 0), text=said)

@@ -12,7 +12,7 @@ import msgspec
 
 from linkgauge.judge.expected.across import carried_by
 from linkgauge.judge.findings import Evidence, Finding, Severity
-from linkgauge.judge.vendor import Matter, tool_of
+from linkgauge.judge.vendor import tool_of
 from linkgauge.model.cell_id import spoken
 from linkgauge.model.documents.result import CellResult, Result
 from linkgauge.model.documents.tool_run import ToolRun
@@ -96,7 +96,8 @@ class Seen:
         self.is_net = any(way.startswith("NET") for way in tool.ways)
         self.is_across = len(tool.hosts) > 1 or (not tool.hosts and self.is_net)
         vendor = next((one.vendor for one in self.known.pci if is_accelerator(one)), None)
-        matters: tuple[Matter, ...] = ("links", "peers", "topology", "slots")
+        matters: tuple[Literal["links", "peers", "topology", "slots"], ...]
+        matters = "links", "peers", "topology", "slots"
         self.tools = {f"see_{matter}": tool_of(vendor, matter) for matter in matters}
         self.redirecting = [o.address for o in self.known.pci if "redirect" in f"{o.acs}"]
         self.carried = carried_by(machine)

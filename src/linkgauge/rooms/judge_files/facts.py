@@ -13,7 +13,6 @@ from linkgauge.benchmarks.catalog import CATALOG
 from linkgauge.benchmarks.table import Layout, Row
 from linkgauge.machine.dimms import Dimm
 from linkgauge.model.grouped import grouped
-from linkgauge.model.kernel_log import LogLine
 from linkgauge.model.names import and_all
 from linkgauge.model.operations.collective import Collective
 from linkgauge.model.operations.operation import OperationName
@@ -98,7 +97,7 @@ class Facts(msgspec.Struct, frozen=True):
     or PCI address, `joins` (`NV12`, `PIX`, `SYS`, `XGMI`) by two accelerators, the lower first.
     `counted` is the number of accelerators that a text states. `settings` include environment
     variables. `ways` are a library's transports (`SHM`, `P2P`, `NET`). `dimms` includes empty
-    slots. `vendor` is that of the tool."""
+    slots. `log` has lines of the kernel's log. `vendor` is that of the tool."""
 
     gpus: Mapping[int, ReportedGpu] = {}
     counted: int | None = None
@@ -117,7 +116,7 @@ class Facts(msgspec.Struct, frozen=True):
     nearest: Mapping[int, str] = {}
     warnings: frozenset[str] = frozenset()
     narrow: frozenset[NarrowLink] = frozenset()
-    log: frozenset[LogLine] = frozenset()
+    log: frozenset[str] = frozenset()
     relaxed: bool | None = None
     settings: Mapping[str, str] = {}
     ways: frozenset[str] = frozenset()

@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import chain
-from operator import attrgetter
 from pathlib import Path, PurePath
 from statistics import median
 
@@ -20,6 +19,7 @@ from linkgauge.engine.kept.folder import accelerator_of, create_run_folder
 from linkgauge.judge.blame.xids import severity_of
 from linkgauge.judge.outcome import Outcome, outcome_of
 from linkgauge.judge.vendor import tool_of
+from linkgauge.machine.kernel_log import printed_log
 from linkgauge.machine.tree import parse_cpu_list
 from linkgauge.model.by_name import by_name
 from linkgauge.model.cell_id import spoken
@@ -27,7 +27,6 @@ from linkgauge.model.documents.result import CellResult, Result, Run
 from linkgauge.model.documents.tool_run import HostFigures, ToolRun
 from linkgauge.model.errors import InputError, worst_code
 from linkgauge.model.grouped import grouped
-from linkgauge.model.kernel_log import KernelLog
 from linkgauge.model.names import and_all
 from linkgauge.model.settings import Settings
 from linkgauge.model.stats.moments import median_without
@@ -103,14 +102,14 @@ def run_of_texts(texts: Sequence[ReadText], machine: str | None, label: str) -> 
         )
     # Narrow links come last: a board may have them so. Without figures, link-width tells of some.
     narrow = (o for o in facts.narrow if results or not o.at or not are_judged(o.at, known))
-    log = sorted(facts.log, key=attrgetter("seconds", "text"))
-    grave = (o.text for o in log if results and severity_of(o) == "fail")  # else findings tell
+    log = printed_log(facts.log)
+    grave = (o.text for o in log.lines if results and severity_of(o) == "fail")  # else findings
     warnings = (*about.warnings, *grave, *sorted(map(str, narrow)))
     moment = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     return Run(
         id=moment, label=label, command=(), started=moment, finished=moment,
         machine=known, settings=Settings(sizes=tuple({one.size: 0 for one in results})),
-        results=results, kernel_log=KernelLog(tuple(log)) if log else None,
+        results=results, kernel_log=log if log.lines else None,
         tool=replace(about, hosts=hosts, judged=judged, assumed=tuple(assumed), warnings=warnings),
     )  # fmt: skip
 

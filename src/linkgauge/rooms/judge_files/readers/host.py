@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 
 from linkgauge.judge.blame.xids import severity_of
 from linkgauge.machine.dimms import Dimm
-from linkgauge.machine.kernel_log import read_printed
+from linkgauge.machine.kernel_log import printed_log
 from linkgauge.machine.tree import ADDRESS, parse_cpu_list
 from linkgauge.model.names import and_all
 from linkgauge.model.operations.operation import PRIMES, ArrayOperation
@@ -226,10 +226,10 @@ def _kernel_log(seen: TextScan) -> None:
         narrow = [NarrowLink((at,), f"{nic.narrow}{where}")] if nic.narrow else []
         seen.facts(nics=nics, narrow=frozenset(narrow))
     for _, own in seen.each(_LOGGED):
-        line = read_printed(own[0])
-        # Programs cause other Xids, perhaps long ago.
-        if line and (line.kind != "xid" or severity_of(line) == "fail"):
-            seen.facts(log=frozenset([line]))
+        for line in printed_log([own[0]]).lines:
+            # Programs cause other Xids, perhaps long ago.
+            if line.kind != "xid" or severity_of(line) == "fail":
+                seen.facts(log=frozenset([own[0]]))
     for _, match in seen.each(_DOMAIN):
         seen.facts(iommu="translating" if match[1] == "Translated" else "passthrough")
 
