@@ -62,7 +62,7 @@ def compared(rows: Sequence[Row], parts: Collection[Part]) -> Iterator[Compariso
             by_class = grouped((row.peers, row) for row in own if row.number >= since)
             early = {row.peers for row in own if row.number < since}
             within = {of: some for of, some in by_class.items() if len(some) < whole[of].n
-                      and (of in early if since else kinds[of][part.kind] > 1)}  # fmt: skip
+                      and (kinds[of][part.kind] > 1 or of in early)}  # fmt: skip
             if sum(map(len, within.values())) > ENOUGH:
                 others = {of: whole[of].without(Moments.over(map(logs.__getitem__, some)))
                           for of, some in within.items()}  # fmt: skip
