@@ -11,6 +11,7 @@ from linkgauge.history.address import address
 from linkgauge.history.reading import earlier_medians, earlier_runs
 from linkgauge.history.store import opened
 from linkgauge.history.writing import add
+from linkgauge.model.notation import parse_transfers
 from linkgauge.model.recorded import RECORDED
 from linkgauge.uses.earlier_runs import since
 from recorded_kit import OF_ONE, recorded_of_one
@@ -55,6 +56,21 @@ def test_medians_of_earlier_runs_are_those_of_the_whole_runs_in_the_latest_state
         }
         for of in {figure.cell for run in whole for figure in run.figures}
     }
+
+
+def test_other_transfers_at_the_place_of_a_cell_are_no_earlier_figures_of_it(url):
+    """All copies that a user specifies are at one place of one benchmark."""
+    copies = [
+        replace(cell("0", "0", 1e9), transfers=parse_transfers(text))
+        for text in ("host:0 -> host:0 by cpu", "host:0 -> null by host:0.cpu")
+    ]
+    own, other = (result("copy", one) for one in copies)
+    with opened(url) as store:
+        for number, kept in enumerate((own, other, other)):
+            add(store, run_at(number, results=(kept,)), None)
+        for results, count in ((own, 1), (other, 2)):
+            found = earlier_medians(store, run_at(9, results=(results,)), 9, lambda *_: True)
+            assert [len(medians) for _, medians in found.cells] == [count]
 
 
 @pytest.mark.parametrize("count", [4, 5])

@@ -209,7 +209,16 @@ def earlier_medians(
             if median is not None:
                 known[numbers[own]] = median
         named = _named(connection, medians)
-    by_cell = [(named[cell], known) for cell, known in medians.items()]
+    # The place of a copy that a user specifies does not tell what it copies.
+    copied = grouped(
+        ((result.benchmark, cell.row, cell.column), " & ".join(map(str, cell.transfers)))
+        for result in run.results for cell in result.cells
+    )  # fmt: skip
+    by_cell = [
+        (cell, known) for number, known in medians.items() for cell in (named[number],)
+        if cell.transfers
+        in copied.get((cell.benchmark, cell.row, cell.column), (cell.transfers,))
+    ]  # fmt: skip
     return EarlierMedians(len(numbers), latest, by_cell, len(low))
 
 
