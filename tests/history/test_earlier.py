@@ -64,7 +64,7 @@ def test_other_transfers_at_the_place_of_a_cell_are_no_earlier_figures_of_it(url
         replace(cell("0", "0", 1e9), transfers=parse_transfers(text))
         for text in ("host:0 -> host:0 by cpu", "host:0 -> null by host:0.cpu")
     ]
-    own, other = (result("copy", one) for one in copies)
+    own, other = (result(BENCHMARK, one) for one in copies)
     with opened(url) as store:
         for number, kept in enumerate((own, other, other)):
             add(store, run_at(number, results=(kept,)), None)
