@@ -23,7 +23,7 @@ from linkgauge.model.documents.history import (
 )
 from linkgauge.model.documents.result import Run
 from linkgauge.model.grouped import grouped, tabled
-from linkgauge.model.transfer import Place
+from linkgauge.model.transfer import Place, joined
 
 from .records import ComparableRun, began, machine_row, microseconds, setup_row
 from .store import Store, columns_of, rows_in
@@ -211,7 +211,7 @@ def earlier_medians(
         named = _named(connection, medians)
     # The place of a copy that a user specifies does not tell what it copies.
     copied = grouped(
-        ((result.benchmark, cell.row, cell.column), " & ".join(map(str, cell.transfers)))
+        ((result.benchmark, cell.row, cell.column), joined(cell.transfers))
         for result in run.results for cell in result.cells
     )  # fmt: skip
     by_cell = [

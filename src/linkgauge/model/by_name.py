@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from msgspec import Struct
 
 from linkgauge.model.documents.result import CellResult
+from linkgauge.model.transfer import joined
 
 _S = TypeVar("_S", bound=Struct)
 
@@ -42,9 +43,8 @@ def _shared(
 def shown_of(cell: CellResult) -> dict[str, Any]:
     """Returns values that are computed from a cell, such as its `figure`, by name."""
     low, high = (cell.summary.ci95 if cell.summary is not None else None) or (None, None)
-    transfers = " & ".join(map(str, cell.transfers))
     return {
-        "transfers": transfers, "figure": cell.headline, "low": low, "high": high,
+        "transfers": joined(cell.transfers), "figure": cell.headline, "low": low, "high": high,
         "expected": cell.expected and cell.expected.figure,
         "nominal": cell.expected and cell.expected.nominal,
         "share": cell.reached,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
 from functools import cached_property
 from typing import Annotated, Literal, NamedTuple
@@ -242,7 +242,12 @@ class Placed(msgspec.Struct, frozen=True, gc=False):
         return tuple(dict.fromkeys(named))
 
     def __str__(self) -> str:
-        return " & ".join(map(str, self.transfers))
+        return joined(self.transfers)
+
+
+def joined(transfers: Iterable[Transfer]) -> str:
+    """Returns the text of transfers at once, such as `host:0 -> cuda:0 & cuda:0 -> host:0`."""
+    return " & ".join(map(str, transfers))
 
 
 BEST_OF = 5

@@ -100,7 +100,8 @@ def run_of_texts(texts: Sequence[ReadText], machine: str | None, label: str) -> 
             f"the figures are of more accelerators than the {len(known.all_devices)} that the "
             "machine has: --machine names another"
         )
-    # Narrow links come last: a board may have them so. Without figures, link-width tells of some.
+    # Warnings of narrow links come last, because some boards are built so. Without figures, the
+    # check link-width reports some of them.
     narrow = (o for o in facts.narrow if results or not o.at or not are_judged(o.at, known))
     log = printed_log(facts.log)
     grave = (o.text for o in log.lines if results and severity_of(o) == "fail")  # else findings

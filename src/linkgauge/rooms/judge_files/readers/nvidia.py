@@ -222,7 +222,7 @@ def _troubles(index: int, fields: Mapping[str, str]) -> Iterator[str]:
 
 def _described(fields: dict[str, str], head: str) -> ReportedGpu:
     link, lanes = "GPU Link Info", r"(\d{1,2})x"
-    # A board's GPUs share its slot: how many lanes each can have is not told.
+    # The GPUs of one board share its slot, and no text states how many lanes each can have.
     most = None if fields.get("MultiGPU Board") == "Yes" else fields.get(f"{link}/Link Width/Max")
     memory = _count(r"(\d{1,9}) MiB", fields.get("FB Memory Usage/Total"))
     return ReportedGpu(
