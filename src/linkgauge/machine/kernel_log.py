@@ -149,7 +149,7 @@ _PRINTED = re.compile(
 )
 _FAILED = re.compile(
     r"[\w-]{2,32}: probe of (?:[0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7] failed"
-    r"|nvme [\w:.-]{4,20}: Removing after probe failure"
+    r"|nvme [\w:.-]{4,20}: Removing after probe failure|\s*NVRM: .*fallen off the bus"
 )
 
 

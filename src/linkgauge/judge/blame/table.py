@@ -187,10 +187,11 @@ def they_reach(which: str, cases: Sequence[Case]) -> str:
 
 def onset(rows: Sequence[Row]) -> int:
     """Finds by cumulative sums where figures fall most (E. Page, Biometrika 41, 1954)."""
+    usual = {peers: statistics.fmean(some) for peers, some in
+             grouped((row.peers, row.relative) for row in rows).items()}  # fmt: skip
     count, later, found = len(rows), 0.0, (0.0, 0)
-    mean = statistics.fmean(map(attrgetter("relative"), rows))
     for before in range(count - 1, 0, -1):
         row = rows[before]
-        later += mean - row.relative
+        later += usual[row.peers] - row.relative
         found = max(found, (later / math.sqrt(before * (count - before)), row.number))
     return found[1]

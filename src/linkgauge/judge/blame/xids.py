@@ -73,6 +73,8 @@ def severity_of(line: LogLine) -> Severity:
             return "fail"
         case "sxid" if line.gravity == "fatal":
             return "fail"
+        case "driver" if "fallen off the bus" in line.text:
+            return "fail"
         case "driver" if line.level is not None and line.level > LEVEL_WARNING:
             return "note"
         case _:

@@ -138,5 +138,7 @@ def _finding(part: Part, lines: Sequence[LogLine]) -> Finding:
 def _called(line: LogLine) -> str:
     if line.kind == "xid":
         return meaning_of_xid(line.code)
+    if line.kind == "driver" and severity_of(line) == "fail":
+        return "that a GPU has fallen off the bus"
     name = _ABOUT[line.kind].name
     return f"{name}, {line.gravity}" if line.gravity and line.kind in _GRADED else name

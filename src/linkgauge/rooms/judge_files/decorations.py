@@ -22,6 +22,7 @@ _MOST_STEPS = 8
 _CLOCK = r"\d{1,2}:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?"
 _DATE = r"(?:\w{3} )?\w{3} [ \d]\d|\d{4}[/-]\d\d[/-]\d\d"
 _NAME = r"([A-Za-z][\w.-]{0,80})"
+_RAY = r"\(\w{1,60},? (?:rank=\d+, )?pid=(\d{1,8})(?:, ip=[\w.]{1,60})?\)"
 _LEVELS = "TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR"
 _MARK = r"[ \t]*(?:>+|//|[|│+#*;!-])"
 _NUMBER = r"\s*(?P<number>\d{1,6})"
@@ -41,7 +42,7 @@ _BEFORE = tuple(
         (rf"{_NAME} [\w./@-]{{1,60}}\[\d{{1,8}}\]:(?: |$)", r"\1: ", _SHARE),
         (rf"\[{_NAME}(?:@[\d,]{{1,9}})?\](?:<std(?:out|err)>)?:? ?", r"\1: ", _SHARE),
         (rf"{_NAME}\s*\|(?: |$)", r"\1: ", _SHARE),
-        (r"\(\w{1,60} (?:rank=\d+, )?pid=(\d{1,8})(?:, ip=[\w.]{1,60})?\) ?", r"p\1: ", _SHARE),
+        (rf"{_RAY} ?(?:\[\d+,\d+\]<std(?:out|err)>:)?", r"p\1: ", _SHARE),
     )
 )  # fmt: skip
 """What may stand before lines, what replaces it, and the least share of lines: the line's number,

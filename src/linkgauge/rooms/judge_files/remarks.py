@@ -36,6 +36,8 @@ _FAIR = 0.85
 """The share of the best size's rate below which the average of all sizes says little."""
 _ALLOCATES = 1.2
 """The ratio of STREAM's Copy to Triad from which Copy alone overwrites memory unread."""
+_AS_NEAR = 0.95
+"""The share of a node's own reads that reads from another socket's memory do not reach."""
 _LATE = 100e-6
 """The seconds for each host that a small collective takes where something holds up its start."""
 _SMALL, _ENOUGH = 64 << 10, 64 << 20
@@ -279,7 +281,9 @@ def _of_copies(seen: _Seen) -> None:
     reading = {cell.row for cell in own}
     between = [one for one in own if one.row != one.column and one.column in reading]
     far = min((cell.headline or 0.0 for cell in between), default=0.0)
-    seen.say("between_nodes", far, rate=far / 1e9, share=f"{far / (seen.best(nodes) or 1):.0%}")
+    near = far / (seen.best(nodes) or 1)
+    kind = "as_near" if near > _AS_NEAR else "between_nodes"
+    seen.say(kind, far, rate=far / 1e9, share=f"{near:.0%}")
     with_cpus = {str(node) for node in seen.known.host.node_cpus}
     bare = {o.column: o.headline or 0.0 for o in own if o.column not in reading}
     for node, rate in bare.items():

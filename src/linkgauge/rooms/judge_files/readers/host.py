@@ -1,10 +1,9 @@
-"""Reads lscpu, numactl -H, ibstat, ethtool and dmidecode, and STREAM, Intel MLC and sysbench."""
+"""Reads lscpu, numactl -H, dmidecode and the kernel's log, and STREAM, Intel MLC and sysbench."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from linkgauge.judge.blame.xids import severity_of
@@ -91,79 +90,6 @@ def _hypervisor(seen: TextScan) -> None:
         seen.facts(ways=frozenset({"virtual machine"}))
 
 
-_CARD = re.compile(r"\s*(?:(?:CA|Infiniband device) '|hca_id:\s+)([\w.-]{1,40})")
-
-
-def _ibstat(seen: TextScan) -> None:
-    """Counts the active ports at the most frequent speed. Other speeds are of other networks."""
-    speeds, states = dict[str, str](), list[str]()
-    for _, card, fields in seen.blocks(_CARD):
-        said = {name.lower(): value for name, value in fields.items()}
-        for name, text in said.items():
-            state = said.get(name.removesuffix("rate") + "state", "active").lower()
-            if name.endswith("state"):
-                states.append(f"{card[1]} {name.title()} {text}".replace("/", " "))
-            rate = re.match(r"(\d{1,4})(?: Gb/sec|$)", text) if name.endswith("rate") else None
-            if rate and "active" in state.split():
-                speeds[card[1]] = rate[1]
-    if states and not any("active" in one.lower() for one in states):
-        is_waiting = "initializing" in str(states).lower()
-        why = " until a subnet manager sets it up" if is_waiting else ""
-        seen.facts(warnings=frozenset([f"no port is active{why}: {', '.join(states[:4])}"]))
-    for speed, count in Counter(speeds.values()).most_common(1):
-        seen.facts(adapters=count, settings={"adapter Gb/s": speed})
-
-
-_PORT = re.compile(r"[\s#]*Port \d+: State: Active, .{0,80}?\bRate: (\d{1,4})\b")
-
-
-def _ports(seen: TextScan) -> None:
-    if rates := [match[1] for _, match in seen.each(_PORT)]:
-        seen.facts(adapters=len(rates), settings={"adapter Gb/s": rates[0]})
-
-
-_LANES = re.compile(r"\s*LinkWidth(Supported|Enabled|Active):\.*(\d{1,2}X.{0,40})")
-
-
-def _port_width(seen: TextScan) -> None:
-    """Reads ibportstate: the port's lanes that are supported, allowed (Enabled) and used."""
-    said = list[dict[str, int]]()
-    for _, own in seen.each(_LANES):
-        said += [{}] if own[1] == "Supported" else []
-        if said:
-            said[-1][own[1]] = max(map(int, re.findall(r"\d+(?=X)", own[2])))
-    lane = seen.first(re.compile(r"\s*LinkSpeedExtActive:\.*(\d{1,3})"))
-    for port in said:
-        able = port.get("Supported", 0)
-        # Two lanes are what half of a divided port has.
-        if port.get("Active") == 1 < able:
-            each = f" of {lane} Gb/s each" if lane else ""
-            why = ", as LinkWidthEnabled allows no more" if port.get("Enabled") == 1 else ""
-            warned = f"the InfiniBand port uses 1 of {able} lanes{each}{why}"
-            seen.facts(warnings=frozenset([warned]))
-
-
-_ETHTOOL = re.compile(r"Settings for \S{1,40}:|Cannot get [\w -]{3,40}: |netlink error: ")
-
-
-def _adapters(seen: TextScan) -> None:
-    """Notes the adapters' speed: the most frequent one, and the highest of several. A speed with a
-    decimal is in GB/s, without in Mb/s."""
-    for _ in seen.blocks(_ETHTOOL):
-        pass
-    speeds = Counter(
-        round(float(said["rate"]) * (8 if "." in said["rate"] else 1e-3))
-        for said in seen.rows(
-            r"\s*Speed: (?P<rate>\d{4,7})Mb/s",
-            r'.{0,200}?<net name=[^>]{1,60} speed="(?P<rate>\d{4,6})"',
-            r".{0,400}?\bNET\[(?P<rate>\d{1,3}\.\d)\]",
-        )
-    )
-    if speeds:
-        speed = max(speeds, key=lambda one: (speeds[one], one))
-        seen.facts(settings={"adapter Gb/s": str(speed)})
-
-
 _MODULE = re.compile(r"\s*Memory Device\s*$")
 _QUANTITY = re.compile(r"(\d{1,6}) (bits|[MG]B|MT/s|MHz)")
 _HANDLE = re.compile(r"Handle 0x|# dmidecode|Getting SMBIOS|SMBIOS |Physical Memory Array")
@@ -204,7 +130,7 @@ _SLOT = re.compile(
     rf"\(capable of .{{3,30}}? with ({DECIMAL}) GT/s PCIe x(\d{{1,2}})"
 )
 _LOGGED = re.compile(
-    r".*(?:Xid \(|AER: |PCIe Bus Error|Hardware Error|EDAC |probe of |probe failure).*"
+    r".*(?:Xid \(|AER: |PCIe Bus Error|Hardware Error|EDAC |probe of |probe failure|off the bus).*"
 )
 _NICS = re.compile("mlx|bnxt|ice|i40e|ixgbe|irdma|ionic|efa")
 
@@ -376,13 +302,10 @@ READERS = {
     _lscpu: ("Socket(s)", "Thread(s) per core", "NUMA node(s)"),
     _numactl: ("cpus:", "size:", "free:"),
     _hypervisor: ("Hypervisor", "irtual", "KVM", "QEMU", "Proxmox", "ESXi", "vSphere", "VMs"),
-    _ibstat: ("CA '", "device '", "hca_id:"), _ports: ("State: Active, ",),
-    _port_width: ("LinkWidthActive",),
-    _adapters: ("Speed:", "<net", "NET["),
     _dmidecode: ("Memory Device", "MT/s"),
     _kernel_log: (
         "iommu: Default domain type", "available PCIe", "Xid (", "AER: ", "PCIe Bus Error",
-        "Hardware Error", "EDAC ", "probe of ", "probe failure",
+        "Hardware Error", "EDAC ", "probe of ", "probe failure", "off the bus",
     ),
     _stream: ("Copy:", "Scale:", "Add:", "Triad:", "Failed Validation"),
     _mlc: ("Memory Latency Checker", "Measuring idle", "Measuring Memory", "Numa node"),

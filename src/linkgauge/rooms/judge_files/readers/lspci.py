@@ -55,7 +55,8 @@ class _Function(NamedTuple):
     @property
     def is_accelerator(self) -> bool:
         makes = _MAKERS.search(self.name) and not _ONBOARD.search(self.name)
-        return bool(_GPU.search(self.kind) and makes)
+        is_of_cpu = "Intel" in self.name and self.address[5:] == "00:02.0"
+        return bool(_GPU.search(self.kind) and makes and not is_of_cpu)
 
     @property
     def is_adapter(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -30,8 +30,9 @@ from ..lines import address_of, at, index_of, number_of
 from ..scan import TextScan
 
 _RANK = re.compile(
-    r".*?(?:#\s|^\s*)\s*Rank\s+\d+(?:\s+Group\s+\d+)?\s+Pid\s+\d+ on\s+(\S{1,80})"
-    r"\s+device\s+(\d{1,3})\s+\[([\w:.]{1,16})\]\s+(.{1,100})"
+    r".*?(?:#\s|^\s*)\s*Rank\s+(?P<rank>\d+)(?:\s+Group\s+\d+)?\s+Pid\s+\d+ on\s+"
+    r"(?P<host>\S{1,80})\s+device\s+(?P<gpu>\d{1,3})\s+\[(?P<at>[\w:.]{1,16})\]\s+"
+    r"(?P<model>.{1,100})"
 )
 _HEAD = re.compile(r"(?:.*?#)?\s+size\s+count\s+type\b(.*)")
 _NAME = re.compile(r"(?:^|[\s/])(" + "|".join(COLLECTIVE_NAMES) + r")_perf(?:_mpi)?\b")
@@ -70,6 +71,10 @@ _STAMP = re.compile(r"\s\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d\s*$")
 _WARNS = re.compile(r"NCCL WARN (\S.{10,160})")
 
 
+_Ranks = dict[int, re.Match[str]]
+"""Lines that name a rank's host, GPU and model, by number."""
+
+
 class Call(NamedTuple):
     """A result in or out of place, with bandwidths in GB/s. `wrong` is as the tool prints it."""
 
@@ -97,8 +102,19 @@ def _read_tables(seen: TextScan) -> None:
     ranks = {number: match for number, match in found if match.re is _RANK}
     if not heads and not ranks and not debug:
         return
-    seen.machines |= _others(ranks, heads)
+    lists = _lists(ranks, heads)
+    seen.machines |= {
+        min(own) for before, own in pairwise(lists) if _machines(before) != _machines(own)
+    }
     facts = _facts(seen, ranks.values(), [match.string for match in debug])
+    hosts = dict.fromkeys(match["host"] for match in ranks.values())
+    if any(map(_is_of_several, lists)):
+        seen.remarks.append(
+            f"the ranks are numbered from 0 on each of {len(hosts)} hosts, as where the tests were "
+            "built without MPI (make MPI=1): each host ran alone, and nothing crossed the network"
+        )
+        hosts = dict.fromkeys([*hosts][:1])
+        ranks = {number: match for number, match in ranks.items() if match["host"] in hosts}
     _tables(seen, heads, list(ranks))
     if not heads and not ranks:
         seen.facts(**facts)
@@ -106,7 +122,7 @@ def _read_tables(seen: TextScan) -> None:
     for _, own, so_far in seen.marks(*_ENDED, test="nccl-tests"):
         if "said" in own:
             seen.fail(own["said"], so_far["test"])
-    seen.hosts = tuple(dict.fromkeys(match[1] for match in ranks.values()))
+    seen.hosts = tuple(hosts)
     if not ranks and len(said := dict.fromkeys(match[1] for match in debug if match[1])) > 1:
         seen.hosts = tuple(said)  # one alone may be the host whose lines were kept
     versions = filter(None, map(_VERSION.search, lines))
@@ -116,22 +132,33 @@ def _read_tables(seen: TextScan) -> None:
     seen.log(tool, version, sure=True, vendor=vendor, **facts)
 
 
-def _others(ranks: Mapping[int, re.Match[str]], heads: Sequence[int]) -> set[int]:
-    # Lists of ranks of other hosts than those of the list before are of another run.
-    lists = list[dict[int, tuple[str, str]]]()
+def _lists(ranks: _Ranks, heads: Sequence[int]) -> list[_Ranks]:
+    lists = list[_Ranks]()
     for last, (number, match) in zip([-1, *ranks], ranks.items(), strict=False):
         lists += [{}] if not lists or any(last < head < number for head in heads) else []
-        lists[-1][number] = match[1], match[4].strip()
-    return {min(own) for before, own in pairwise(lists) if {*before.values()} != {*own.values()}}
+        lists[-1][number] = match
+    return lists
+
+
+def _machines(ranks: _Ranks) -> set[tuple[str, str]]:
+    # A list of ranks of other hosts than those of the list before is of another run.
+    return {(match["host"], match["model"].strip()) for match in ranks.values()}
+
+
+def _is_of_several(ranks: _Ranks) -> bool:
+    """Whether hosts have ranks of the same number: each of them is a run of its own."""
+    each = {(match["rank"], match["host"]) for match in ranks.values()}
+    return len({rank for rank, _ in each}) < len(each)
 
 
 def _facts(
     seen: TextScan, ranks: Collection[re.Match[str]], debug: Sequence[str]
 ) -> dict[str, Any]:
-    first, text = next((match[1] for match in ranks), None), "\n".join(debug)
+    first, text = next((match["host"] for match in ranks), None), "\n".join(debug)
     for match in ranks:
-        if match[1] == first:
-            seen.gpus.setdefault(int(match[2]), ReportedGpu(match[4].strip(), _address(match[3])))
+        if match["host"] == first:
+            gpu = ReportedGpu(match["model"].strip(), _address(match["at"]))
+            seen.gpus.setdefault(int(match["gpu"]), gpu)
     ways = {way for found in _VIA.findall(text) for way in found if way}
     ways |= {way for words, way in _OTHERWISE.items() if words in text}
     used = {one for line in debug if "NET/IB : Using" in line for one in _ADAPTER.findall(line)}

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import re
+from statistics import fmean
 
+from linkgauge.model.grouped import grouped
 from linkgauge.model.transfer import Report
 from linkgauge.model.units import LATENCY
 
@@ -79,9 +81,13 @@ def _tcp(seen: TextScan, rate: float, streams: float) -> None:
         seen.figures.append(sent("nic_tcp_iperf3", 128 << 10, rate / 8, _TCP, count))
 
 
+_RATE = r"sec\s+\S+ \S?Bytes\s+(?P<rate>[\d.]{1,14}) (?P<unit>[KMGT]?)bits/sec"
+_INTERVAL = re.compile(rf"\s*\[\s*(SUM|\d{{1,4}})\]\s+\d[\d.]{{0,12}}-\s*[\d.]{{1,12}}\s+{_RATE}")
+
+
 def _iperf3(seen: TextScan) -> None:
-    """Reads receivers' rates, or senders' where Ctrl-C left receivers none. Another run begins when
-    a stream ends again."""
+    """Reads receivers' rates, or senders' where Ctrl-C left receivers none, or the mean of all
+    intervals where the text ends before. Another run begins when a stream ends again."""
     runs, version, again = list[dict[tuple[str, str], tuple[float, int]]](), "", 0.0
     for document in seen.documents("start"):
         received = at(document, dict, "end", "sum_received") or at(document, dict, "end", "sum")
@@ -92,8 +98,7 @@ def _iperf3(seen: TextScan) -> None:
         if (error := at(document, str, "error")).startswith("error - "):
             seen.fail(error)
     for said in seen.rows(
-        r"\s*\[\s*(?P<stream>SUM|\d{1,4})\]\s+0\.00-\s*[\d.]{1,12}\s+sec\s+\S+ \S?Bytes\s+"
-        r"(?P<rate>[\d.]{1,14}) (?P<unit>[KMGT]?)bits/sec"
+        rf"\s*\[\s*(?P<stream>SUM|\d{{1,4}})\]\s+0\.00-\s*[\d.]{{1,12}}\s+{_RATE}"
         r"\s*(?P<again>(?:\d{1,9}(?![\d.]))?).*(?P<end>receiver|sender)",
         r"\s*iperf3: (?P<failed>error - .{1,200})",
         r"\s*\[.{1,5}\] local (?P<local>\S{1,45} port \d{1,5}) connected to "
@@ -103,6 +108,11 @@ def _iperf3(seen: TextScan) -> None:
         runs += [{}] if not runs or key in runs[-1] else []
         rate = (number_of(said["rate"]) or 0.0) * scale_of(said["unit"])
         runs[-1][key] = rate, int(said["again"] or 0) if said["end"] == "sender" else 0
+    parts = [(m[1], number_of(m[2]) or 0.0, scale_of(m[3])) for _, m in seen.each(_INTERVAL)]
+    each = grouped((stream, rate * scale) for stream, rate, scale in parts)
+    if each and not runs and not seen.figures:
+        seen.remarks.append("iperf3's own sum is missing: the mean of the intervals counts")
+        runs = [{(stream, "sender"): (fmean(rates), 0) for stream, rates in each.items()}]
     for run in runs:
         for side in ("receiver", "sender"):
             own = {stream: rate for (stream, end), (rate, _) in run.items() if end == side}

@@ -11,6 +11,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from linkgauge.benchmarks.copies import NVBANDWIDTH
+from linkgauge.benchmarks.processes import MULTINODE
 from linkgauge.benchmarks.table import Layout
 from linkgauge.model.transfer import Report
 from linkgauge.model.units import unit_of
@@ -22,7 +23,10 @@ from ..scan import Grid, TextScan
 
 SIZE = 512 * MIB
 _PART = re.compile(r"_(?:read1|read2|write1|write2|total)$")
-_ROWS = {row.name: row for row in NVBANDWIDTH}
+_ROWS = {
+    row.name: row for row in (*NVBANDWIDTH, *(replace(o, across_ranks=False) for o in MULTINODE))
+}
+"""The tests. Processes of one that several share are GPUs of one NVLink domain, often of hosts."""
 _IN_EACH, _FIRST_JSON = re.compile("Read|Write|Total"), "v0.5"
 """What titles of copies both ways say since 0.6, and the only version before with JSON: until then,
 their only matrix is of one of the two copies by copy engines, or of both by kernels."""
@@ -52,7 +56,8 @@ def _read_text(seen: TextScan) -> None:
         r"\s*(?:(?:SUM|MIN|MAX|AVG|COEFFICIENT_OF_VARIATION)|&&&& PERF)\s+"
         r"(?P<sum>[a-z][a-z0-9_]{5,80})\s",
         r"(?P<head>.*?(?:memcpy|[Ll]atency|multicast|bandwidth|BW).{0,80}\((?:GB/s|ns)\)|.*?Bisect)",
-        r"\s*(?:Process\s+\d+[^:]{0,80}: device |Device )(?P<device>\d{1,4}): (?P<card>.{1,120})",
+        r"\s*(?:Process\s+(?P<rank>\d{1,4})[^:]{0,80}: device \d{1,4}|Device (?P<device>\d{1,4}))"
+        r": (?P<card>.{1,120})",
         r"\s*(?:Waiv(?:ing (?P<waived>\w{4,80})\.|ed[:.]?(?P<all>\s*)$)|(?P<error>(?:Error|ERROR"
         r"|ASSERT|Invalid value|Failed|NVML_ERROR|\[CUDA_ERROR_\w{1,60}\])\b.*|\[CUDA_ERROR.*))",
         r".*?bandwidth\b.*?\s(?:-b|--bufferSize)[ =]?(?P<buffer>\d{1,7})\b",  # in MiB
@@ -67,8 +72,8 @@ def _read_text(seen: TextScan) -> None:
             part = re.search(r"\b(?:Read|Write)([12])\b", seen.lines[number])
             is_first = not _IN_EACH.search(seen.lines[number])
             waiting.append((seen.grid_below(number), int(part[1]) - 1 if part else None, is_first))
-        elif "device" in own:
-            seen.found(number, int(own["device"]), gpu_of(own["card"]))
+        elif "card" in own:
+            seen.found(number, int(own.get("rank") or own["device"]), gpu_of(own["card"]))
         elif not own.keys().isdisjoint(("waived", "all", "error")):
             _failed(seen, own.get("waived", name), own.get("error", ""))
         test = _PART.sub("", own.get("sum", name))

@@ -179,11 +179,18 @@ def _screens(seen: TextScan) -> None:
 # -q: fields by indentation.
 
 _OWN = re.compile(r"GPU ([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])\s*$")
+_PIECE = re.compile(r"\s*PCIe Generation\s*$")
 
 
 def _query(seen: TextScan) -> None:
-    warnings, is_closed = set[str](), False
-    for index, (start, head, fields) in enumerate(seen.blocks(_OWN)):
+    """Reads GPUs. Of a text without heads, as `grep -A` leaves it, each piece is of a GPU."""
+    warnings, is_closed, link = set[str](), False, "GPU Link Info/"
+    pieces = (
+        (start, head, {link + (name if "/" in name else f"PCIe Generation/{name}"): value
+                       for name, value in fields.items()})
+        for start, head, fields in seen.blocks(_PIECE)
+    )  # fmt: skip
+    for index, (start, head, fields) in enumerate([*seen.blocks(_OWN)] or pieces):
         seen.used.update(range(start if index else max(start - 8, 0), start))
         seen.gpus[index] = _described(fields, head[0])
         warnings |= set(_troubles(index, fields))
@@ -303,7 +310,7 @@ def _unwrapped(lines: Sequence[str]) -> Iterator[tuple[set[int], str]]:
 
 
 READERS = {
-    _topology: ("GPU0",), _peers: ("GPU0",), _links: ("GPU ",), _query: ("GPU ",),
+    _topology: ("GPU0",), _peers: ("GPU0",), _links: ("GPU ",), _query: ("GPU ", "PCIe Generation"),
     _screens: (", ", "NVIDIA-SMI", "Unable to determine"),
     _dcgm: ("DCGM", "Diagnostic", " bandwidth:", "evice IDs", "evice ids", "evice_ids"),
 }  # fmt: skip
