@@ -80,7 +80,9 @@ def _by_cells(rows: Sequence[Row], evidence: Evidence) -> Iterator[Finding]:
         are_fast = all({*fast.get(_copies(row), ())} - {_table(row)} for row in rest)
         kinds = {row.peers for row in rest}
         equal = [row.slow for row in rows if row.peers in kinds]
-        yield _unexplained(rest, are_fast, are_usual=2 * sum(equal) > len(equal) > len(rest))
+        # Of a machine that a text tells of, an unknown link may be what they share.
+        is_unsure = evidence.tool is not None or 2 * sum(equal) > len(equal) > len(rest)
+        yield _unexplained(rest, are_fast, is_unsure=is_unsure)
 
 
 def _together(rows: Sequence[Row], evidence: Evidence) -> Iterator[Finding]:
@@ -181,7 +183,7 @@ def _table(row: Row) -> Hashable:
     return id(row.case.result), row.case.cell.bytes
 
 
-def _unexplained(slow: Sequence[Row], are_fast: bool, *, are_usual: bool) -> Finding:
+def _unexplained(slow: Sequence[Row], are_fast: bool, *, is_unsure: bool) -> Finding:
     lowest = min(slow, key=attrgetter("shown"))
     found = reach("that share no slow part", slow, share_of([lowest]))
     if len(slow) > 1:
@@ -189,7 +191,7 @@ def _unexplained(slow: Sequence[Row], are_fast: bool, *, are_usual: bool) -> Fin
     why = "each part that they use is fast in other cells: look at links that only they cross"
     if are_fast:
         why = "the same copies are fast in other cells: not a part but the size or moment is slow"
-    severity = "warn" if are_fast or are_usual else _severity([lowest])
+    severity = "warn" if are_fast or is_unsure else _severity([lowest])
     cells = named(row.case for row in slow)
     return Finding("slow", severity, str(lowest.case.cell), found, why, cells=cells)
 
