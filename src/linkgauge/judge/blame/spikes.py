@@ -26,8 +26,7 @@ apart."""
 
 class Steadiness(msgspec.Struct, frozen=True, eq=False, dict=True):
     """A cell's samples as times relative to their median. `spikes` are the positions of stalls,
-    `variance` is the variance of all other samples. Cells with the same `moment` were measured
-    once, one after another, over the same parts, so a disturbance affects all of them."""
+    `variance` is the variance of all other samples."""
 
     case: Case
     count: int
@@ -35,7 +34,6 @@ class Steadiness(msgspec.Struct, frozen=True, eq=False, dict=True):
     spikes: tuple[int, ...]
     variance: float
     degrees: int
-    moment: int = 0
 
     @property
     def times(self) -> Sequence[float]:
@@ -83,14 +81,10 @@ def steadiness_of(evidence: Evidence) -> tuple[Steadiness, ...]:
                 varying.append(robust_deviation(abs(time - 1) for time in times))
     usual = statistics.median(varying) if varying else 0.0
     known, found = dict[Hashable, Steadiness](), list[Steadiness]()
-    moment, before = -1, None
     for of, case in measured:
-        if of not in relative:
-            continue
-        once = case.touched if len(case.cell.repetitions) == 1 else case.number
-        moment, before = moment + (once != before), once
-        known[of] = known.get(of) or _split(case, relative[of], usual)
-        found.append(replace(known[of], case=case, moment=moment))
+        if of in relative:
+            known[of] = known.get(of) or _split(case, relative[of], usual)
+            found.append(replace(known[of], case=case))
     return tuple(found)
 
 

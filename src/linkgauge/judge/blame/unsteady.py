@@ -104,21 +104,16 @@ def _compared(inside: Cells, peers: Cells, of: _Measure) -> Iterator[Side]:
     """Yields comparisons by class or, if no cell has peers, with the most that is healthy."""
     kinds = {cell.case.kind for cell in inside} & {cell.case.kind for cell in peers}
 
-    sides = list[dict[Hashable, list[float]]]()
-    for side in (inside, peers):
-        moments: dict[tuple[Hashable, Hashable], list[float]] = {}
-        for cell in side:
-            known = cell.case.kind
+    def by_kind(cells: Cells) -> dict[Hashable, list[float]]:
+        values: dict[Hashable, list[float]] = {}
+        for cell in cells:
+            known, value = cell.case.kind, of.value(cell)
             if not kinds and cell.case.result.better == "higher":
                 known = _INSIDE if _is_within(cell.case, _INSIDE) else _HOST
-            moment = cell.moment if known in kinds else cell
-            moments.setdefault((known, moment), []).append(of.value(cell))
-        values: dict[Hashable, list[float]] = {}
-        for (known, _), some in moments.items():
-            mean = statistics.fmean(some)
-            values.setdefault(known, []).append(max(mean, of.calm) if known is _HOST else mean)
-        sides.append(values)
-    own, others = sides
+            values.setdefault(known, []).append(max(value, of.calm) if known is _HOST else value)
+        return values
+
+    own, others = by_kind(inside), by_kind(peers)
     if own.keys().isdisjoint(others) and _HOST in own:
         others[_HOST] = [of.shared] * len(own[_HOST])
     for known, some in own.items():
