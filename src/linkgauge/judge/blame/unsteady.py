@@ -16,7 +16,6 @@ from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.part import Kind
 from linkgauge.model.names import and_all
 from linkgauge.model.stats.moments import Moments
-from linkgauge.model.stats.summary import deviation
 from linkgauge.model.units import count_of
 
 from .cases import Case, listed, named, timed_cases_of
@@ -165,7 +164,7 @@ _STALLS = _Measure(
 def check_stalls(evidence: Evidence) -> Iterator[Finding]:
     cells = steadiness_of(evidence)
     bad = [cell for cell in cells if cell.spikes]
-    if not bad or not _are_stalls(bad, cells):
+    if len(bad) < 2:
         return
     single = [cell for cell in bad if len(cell.case.cell.transfers) == 1 and _seconds(cell)]
     stall = statistics.median([(one.longest - 1) * _seconds(one) for one in single] or [math.inf])
@@ -200,14 +199,6 @@ def _would_show(cell: Steadiness, stall: float) -> bool:
     """Whether a stall of this many seconds would be a spike in this cell. Long samples hide it."""
     least = max(SPIKE, SIGMAS * math.sqrt(cell.variance), 2 * (cell.longest - 1))
     return _seconds(cell) * least <= stall
-
-
-def _are_stalls(bad: Cells, cells: Cells) -> bool:
-    if len(bad) < 2:
-        return False
-    whole = math.sqrt(statistics.fmean(deviation(cell.times) ** 2 for cell in bad))
-    rest, usual = pooled(bad), pooled([cell for cell in cells if not cell.spikes])
-    return whole > (2 if rest < max(SCATTER, MORE_SCATTER * usual) else 4) * rest
 
 
 def _is_lasting(cells: Cells) -> bool:
