@@ -159,3 +159,27 @@ def test_pieces_of_nvidia_smi_without_their_heads(tmp_path):
     assert "warn link-width cuda:1 (0000:05:00.0): the link runs at x1" in answer
     assert "GPU 1: its slot carries 8 GT/s, the GPU 32 GT/s" in answer
     assert "cuda:0 (0000:01:00.0)" not in answer
+
+
+def test_the_kernel_names_an_adapters_slot_with_or_without_pcie(tmp_path):
+    line = (
+        "mlx5_core 0000:b3:00.1: 63.008 Gb/s available PCIe bandwidth, limited by 8 GT/s {}x8 "
+        "link at 0000:b2:00.0 (capable of 252.048 Gb/s with 16 GT/s {}x16 link)\n"
+    )
+    answer = answer_of(tmp_path, line.format("", ""))
+    assert "the link runs at x8; its lower end supports x16" in answer
+    assert "the link runs at 8 GT/s; its lower end supports 16 GT/s" in answer
+    assert answer_of(tmp_path, line.format("PCIe ", "PCIe ")) == answer
+
+
+def test_messages_of_several_pairs(tmp_path):
+    text = """\
+# OSU MPI Multiple Bandwidth / Message Rate Test v5.2
+# [ pairs: 1 ] [ window size: 64 ]
+# Size                  MB/s        Messages/s
+1                       4.01        4005006.11
+65536                6398.15          97627.95
+"""
+    answer = answer_of(tmp_path, text)
+    assert "osu_mbw_mr" in answer
+    assert "0.00401 6.40" in answer

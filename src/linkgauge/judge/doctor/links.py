@@ -120,17 +120,19 @@ def _slow(hop: PcieChain, at: float, best: float, evidence: Evidence) -> Finding
     loaded = hop.loaded_speed is not None or hop.is_confirmed
     port = _asking(hop, evidence)
     held = port is not None and at <= (port.link.target or 0.0)
-    when = "under load" if loaded else "while idle"
+    when = "" if loaded else " while idle"
+    if hop.loaded_speed is not None:
+        when = " under load"
     if hop.fastest and hop.fastest > at:
-        when = f"under load, after {hop.fastest:g} earlier"
+        when = f" under load, after {hop.fastest:g} earlier"
     why = f"that is {link_rate(at, 1) / link_rate(best, 1):.0%} of its possible rate"
     able = _able(hop.both_speeds, f"{best:g} GT/s", evidence)
     if not (loaded or held):
-        found = f"{at:g} GT/s {when}; {able}"
+        found = f"{at:g} GT/s{when}; {able}"
         why = "it may only be saving power: a run under load shows whether it is faster then"
         return Finding("link-speed", "note", hop.part, found, why, UNDER_LOAD)
     severity: Severity = "fail" if loaded and hop.both_speeds else "warn"
-    found = f"the link runs at {at:g} GT/s {when}; {able}"
+    found = f"the link runs at {at:g} GT/s{when}; {able}"
     remedy = retraining(hop.port, hop.function, best, virtual=evidence.machine.is_virtual)
     return Finding("link-speed", severity, hop.part, found, why, remedy, value=at)
 

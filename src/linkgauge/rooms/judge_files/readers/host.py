@@ -126,8 +126,8 @@ _DOMAIN = re.compile(r".{0,80}?iommu: Default domain type: (Translated|Passthrou
 
 _SLOT = re.compile(
     rf".*?\b(\w+) ({ADDRESS}): .{{0,60}}?available PCIe bandwidth, limited by "
-    rf"({DECIMAL}) GT/s PCIe x(\d{{1,2}}) link at ({ADDRESS}) "
-    rf"\(capable of .{{3,30}}? with ({DECIMAL}) GT/s PCIe x(\d{{1,2}})"
+    rf"({DECIMAL}) GT/s (?:PCIe )?x(\d{{1,2}}) link at ({ADDRESS}) "
+    rf"\(capable of .{{3,30}}? with ({DECIMAL}) GT/s (?:PCIe )?x(\d{{1,2}})"
 )
 _LOGGED = re.compile(
     r".*(?:Xid \(|AER: |PCIe Bus Error|Hardware Error|EDAC |probe of |probe failure|off the bus).*"

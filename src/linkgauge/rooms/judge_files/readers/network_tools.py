@@ -127,9 +127,10 @@ def _iperf3(seen: TextScan) -> None:
 _OSU = {
     "Latency": ("osu_latency", 1e-6), "Bandwidth": ("osu_bw", 1e6),
     "Bi-Directional Bandwidth": ("osu_bibw", 1e6),
+    "Multiple Bandwidth / Message Rate": ("osu_mbw_mr", 1e6),
 }  # fmt: skip
 _OSU_HEAD = (
-    r"\s*#\s*OSU MPI.{0,40}?(?P<test>Bi-Directional Bandwidth|Bandwidth|Latency) Test"
+    rf"\s*#\s*OSU MPI.{{0,40}}?(?P<test>{'|'.join(reversed(_OSU))}) Test"
     r"(?:\s+v(?P<version>\S{1,12}))?"
 )
 _OSU_ERROR = r"\s*(DATA VALIDATION ERROR:.{1,200})"
