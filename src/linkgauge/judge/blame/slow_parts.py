@@ -4,6 +4,7 @@ small that only all their cells together show it, and parts that only earlier ru
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from operator import attrgetter
 
@@ -22,7 +23,7 @@ from .counters import slowed, troubled
 from .engines import bounded_by_engine
 from .explain import Fit, Search, Suspect, without
 from .leftover import small_losses
-from .limits import ENOUGH, PART
+from .limits import ENOUGH, LEAST_LOSS, PART
 from .lonely import lost_parts
 from .table import Row, reach, rows_of, share_of
 
@@ -58,6 +59,8 @@ def _by_cells(rows: Sequence[Row], evidence: Evidence) -> Iterator[Finding]:
         cells, others = affected[suspect], without(suspect, chosen)
         surer = [other for other in others if gains[other] >= gains[suspect]]
         inner = [one for one in surer if {*touching[suspect.part]} < {*touching[one.part]}]
+        if inner and any(_is_as_slow(cells, affected[one], one) for one in inner):
+            continue
         if links := _only_both_ways(suspect.part, cells, rows):
             opposed |= dict.fromkeys(links, cells)
             continue
@@ -109,6 +112,13 @@ def _may_be_unlike(part: Part, evidence: Evidence) -> bool:
     function = evidence.machine.functions.get(own.pci or "")
     is_known = function is not None and function.link.max_speed and function.link.max_width
     return not is_known and sum(o.model == own.model for o in devices.values()) <= ENOUGH
+
+
+def _is_as_slow(inner: Sequence[Row], outer: Sequence[Row], whole: Suspect) -> bool:
+    """Whether cells of a part within `whole` are no slower than the others: it adds nothing."""
+    own, around = ([row.shown for row in rows] for rows in (inner, outer))
+    level = min(around) if whole.drifts else statistics.median(around)
+    return statistics.median(own) > level + math.log(1 - 3 * LEAST_LOSS)
 
 
 def _most_affected(suspect: Suspect, slow: Sequence[Row], fit: Fit) -> list[Row]:
