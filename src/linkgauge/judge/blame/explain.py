@@ -200,7 +200,8 @@ def _ways_to_be_slow(part: Part, touching: Sequence[Row]) -> Iterator[Suspect]:
     well = [row.number for row in touching
             if not row.slow and (row.peers in kinds or row.parts in ways)]  # fmt: skip
     begun = [row.number for row in slow if well and row.number > well[0]]
-    first = {number for number in (onset(touching), *begun[:1]) if number in begun}
+    most = onset(touching, [-row.relative for row in touching])
+    first = {number for number in (most, *begun[:1]) if number in begun}
     # Cells of other kinds since the last that was well may be slow, too.
     for since in first | {1 + max(n for n in well if n < number) for number in first}:
         yield Suspect(part, since)

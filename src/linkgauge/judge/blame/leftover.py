@@ -58,7 +58,11 @@ def compared(rows: Sequence[Row], parts: Collection[Part]) -> Iterator[Compariso
         kinds[of] = Counter(map(attrgetter("kind"), touched))
     touching = grouped((part, row) for row in rows for part in row.parts & known)
     for part, own in ((part, touching[part]) for part in parts if part in touching):
-        for since in dict.fromkeys((0, onset(own))):
+        # Of a class, the part's own cells show when it became slow, and not how slow it is.
+        usual = {of: statistics.fmean(map(logs.__getitem__, some))
+                 for of, some in grouped((row.peers, row) for row in own).items()}  # fmt: skip
+        began = onset(own, [logs[row] - usual[row.peers] for row in own])
+        for since in dict.fromkeys((0, began)):
             by_class = grouped((row.peers, row) for row in own if row.number >= since)
             early = {row.peers for row in own if row.number < since}
             within = {of: some for of, some in by_class.items() if len(some) < whole[of].n

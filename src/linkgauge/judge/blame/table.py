@@ -185,13 +185,11 @@ def they_reach(which: str, cases: Sequence[Case]) -> str:
     return f"in {cells}, transfers {which} reach" if is_of_one else f"{cells} {which} reach"
 
 
-def onset(rows: Sequence[Row]) -> int:
-    """Finds by cumulative sums where figures fall most (E. Page, Biometrika 41, 1954)."""
-    usual = {peers: statistics.fmean(some) for peers, some in
-             grouped((row.peers, row.relative) for row in rows).items()}  # fmt: skip
+def onset(rows: Sequence[Row], lost: Sequence[float]) -> int:
+    """Finds by cumulative sums where `lost` rises most (E. Page, Biometrika 41, 1954)."""
     count, later, found = len(rows), 0.0, (0.0, 0)
+    mean = statistics.fmean(lost)
     for before in range(count - 1, 0, -1):
-        row = rows[before]
-        later += usual[row.peers] - row.relative
-        found = max(found, (later / math.sqrt(before * (count - before)), row.number))
+        later += lost[before] - mean
+        found = max(found, (later / math.sqrt(before * (count - before)), rows[before].number))
     return found[1]
