@@ -88,6 +88,27 @@ def test_iperf3_without_its_sum(tmp_path):
     assert "nic_tcp_iperf3 0.8 Gb/s" in answer_of(tmp_path, INTERVALS + END)
 
 
+WAYS = """\
+[  5][TX-C]   0.00-1.00   sec   371 MBytes  3.00 Gbits/sec    0   1.17 MBytes
+[  7][RX-C]   0.00-1.00   sec   152 MBytes  1.00 Gbits/sec
+[  5][TX-C]   1.00-2.00   sec   371 MBytes  2.00 Gbits/sec    0   1.17 MBytes
+[  7][RX-C]   1.00-2.00   sec   152 MBytes  2.00 Gbits/sec
+"""
+
+
+def test_iperf3_in_both_directions(tmp_path):
+    answer = answer_of(tmp_path, WAYS)
+    assert "nic_tcp_iperf3 2.5 Gb/s, nic_tcp_iperf3_back 1.5 Gb/s" in answer
+    ends = """\
+[  5][TX-C]   0.00-2.00   sec   371 MBytes  2.00 Gbits/sec    0   sender
+[  5][TX-C]   0.00-2.00   sec   371 MBytes  2.00 Gbits/sec        receiver
+[  7][RX-C]   0.00-2.00   sec   152 MBytes  2.00 Gbits/sec    0   sender
+[  7][RX-C]   0.00-2.00   sec   152 MBytes  2.00 Gbits/sec        receiver
+"""
+    answer = answer_of(tmp_path, WAYS + ends)
+    assert "nic_tcp_iperf3 2 Gb/s, nic_tcp_iperf3_back 2 Gb/s" in answer
+
+
 RANK = "#  Rank  {} Group  0 Pid   3591 on   {} device  {} [0x03] NVIDIA A100-PCIE-40GB\n"
 TABLE = """\
 #       size         count      type   redop    root     time   algbw   busbw #wrong

@@ -75,20 +75,22 @@ def _perftest(seen: TextScan) -> None:
     seen.log("perftest", settings=settings)
 
 
-def _tcp(seen: TextScan, rate: float, streams: float) -> None:
+def _tcp(seen: TextScan, rate: float, streams: float, role: str = "") -> None:
     if rate:
-        count = max(int(streams), 1)
-        seen.figures.append(sent("nic_tcp_iperf3", 128 << 10, rate / 8, _TCP, count))
+        name, count = "nic_tcp_iperf3" + "_back" * role.startswith("[RX"), max(int(streams), 1)
+        seen.figures.append(sent(name, 128 << 10, rate / 8, _TCP, count))
 
 
-_RATE = r"sec\s+\S+ \S?Bytes\s+(?P<rate>[\d.]{1,14}) (?P<unit>[KMGT]?)bits/sec"
-_INTERVAL = re.compile(rf"\s*\[\s*(SUM|\d{{1,4}})\]\s+\d[\d.]{{0,12}}-\s*[\d.]{{1,12}}\s+{_RATE}")
+_STREAM = r"\s*\[\s*(?P<stream>SUM|\d{1,4})\](?P<role>(?:\[[TR]X-\w\])?)\s+"
+"""A stream, and with --bidir its direction."""
+_RATE = r"\s*[\d.]{1,12}\s+sec\s+\S+ \S?Bytes\s+(?P<rate>[\d.]{1,14}) (?P<unit>[KMGT]?)bits/sec"
+_INTERVAL = re.compile(rf"{_STREAM}\d[\d.]{{0,12}}-{_RATE}")
 
 
 def _iperf3(seen: TextScan) -> None:
     """Reads receivers' rates, or senders' where Ctrl-C left receivers none, or the mean of all
     intervals where the text ends before. Another run begins when a stream ends again."""
-    runs, version, again = list[dict[tuple[str, str], tuple[float, int]]](), "", 0.0
+    runs, version, again = list[dict[tuple[str, str, str], tuple[float, int]]](), "", 0.0
     for document in seen.documents("start"):
         received = at(document, dict, "end", "sum_received") or at(document, dict, "end", "sum")
         streams = number_at(document, "start", "test_start", "num_streams")
@@ -98,27 +100,31 @@ def _iperf3(seen: TextScan) -> None:
         if (error := at(document, str, "error")).startswith("error - "):
             seen.fail(error)
     for said in seen.rows(
-        rf"\s*\[\s*(?P<stream>SUM|\d{{1,4}})\]\s+0\.00-\s*[\d.]{{1,12}}\s+{_RATE}"
-        r"\s*(?P<again>(?:\d{1,9}(?![\d.]))?).*(?P<end>receiver|sender)",
+        rf"{_STREAM}0\.00-{_RATE}\s*(?P<again>(?:\d{{1,9}}(?![\d.]))?).*(?P<end>receiver|sender)",
         r"\s*iperf3: (?P<failed>error - .{1,200})",
         r"\s*\[.{1,5}\] local (?P<local>\S{1,45} port \d{1,5}) connected to "
         r"(?P<remote>\S{1,45} port \d{1,5})",
     ):
-        key = said["stream"], said["end"]
+        key = said["role"], said["stream"], said["end"]
         runs += [{}] if not runs or key in runs[-1] else []
         rate = (number_of(said["rate"]) or 0.0) * scale_of(said["unit"])
         runs[-1][key] = rate, int(said["again"] or 0) if said["end"] == "sender" else 0
-    parts = [(m[1], number_of(m[2]) or 0.0, scale_of(m[3])) for _, m in seen.each(_INTERVAL)]
-    each = grouped((stream, rate * scale) for stream, rate, scale in parts)
-    if each and not runs and not seen.figures:
-        seen.remarks.append("iperf3's own sum is missing: the mean of the intervals counts")
-        runs = [{(stream, "sender"): (fmean(rates), 0) for stream, rates in each.items()}]
+    if not runs and not seen.figures:
+        each = grouped(
+            ((own["role"], own["stream"], "sender"), float(own["rate"]) * scale_of(own["unit"]))
+            for _, own in seen.each(_INTERVAL)
+        )
+        if each:
+            runs = [{key: (fmean(rates), 0) for key, rates in each.items()}]
+            seen.remarks.append("iperf3's own sum is missing: the mean of the intervals counts")
     for run in runs:
-        for side in ("receiver", "sender"):
-            own = {stream: rate for (stream, end), (rate, _) in run.items() if end == side}
-            if rate := own.get("SUM", next(iter(own.values()), 0.0)):
-                _tcp(seen, rate, len(own.keys() - {"SUM"}))
-                break
+        for role in dict.fromkeys(role for role, *_ in run):
+            for side in ("receiver", "sender"):
+                own = {stream: rate for (way, stream, end), (rate, _) in run.items()
+                       if (way, end) == (role, side)}  # fmt: skip
+                if rate := own.get("SUM", next(iter(own.values()), 0.0)):
+                    _tcp(seen, rate, len(own.keys() - {"SUM"}), role)
+                    break
         again += max(count for _, count in run.values())
     settings = {"retransmits": f"{again:.0f}"} if again and seen.figures else {}
     seen.log("iperf3", version, settings=settings)
