@@ -114,7 +114,7 @@ class Search:
             for row, steps in self._steps(suspect).items():
                 affected.setdefault(row, {})[suspect] = steps
         found, levels = dict[Suspect, dict[Hashable, float]](), dict[Suspect, float]()
-        parts, cost, uneven = set[Part](), 0.0, 0.0
+        parts, cost = set[Part](), 0.0
         for one in suspects:
             of = found[one] = self._levels(one, affected)
             level = levels[one] = statistics.median(of.values()) if of else 0.0
@@ -124,7 +124,6 @@ class Search:
             parts.add(one.part)
             is_seen, is_late = one.part in self._seen, bool(one.since or one.drifts)
             cost += PART * (1 - is_seen / 2 + is_late / 2)
-            uneven += SPARED * (len({*of.values()}) - 1)
         left = self._nothing
         for row, by in affected.items():
             own, is_usual, sure = list[float](), False, math.inf
@@ -141,7 +140,7 @@ class Search:
             is_odd = is_usual and not row.slow and row.off <= -min(own)
             least = min(least, row.lost**2 + (sure if is_odd else SPARED))
             left += row.weight * (least - row.lost**2)
-        return Fit(left, cost + uneven, levels)
+        return Fit(left, cost, levels)
 
     def _find_steps(self, suspect: Suspect) -> dict[Row, float]:
         since = [row for row in self.touching[suspect.part] if row.number >= suspect.since]

@@ -89,14 +89,10 @@ def small_losses(
         equivalent = [
             one.part for one in sure if math.isclose(found[one].errors, found[surest].errors)
         ]
-        loss = found[surest].gain
+        if (loss := found[surest].gain) > surest.least:
+            yield equivalent, loss, surest
         left = [row for row in left if surest.part not in row.parts]
         found = _losses(left, parts)
-        usual = [abs(lost.gain) for one, lost in found.items()
-                 if one.part.kind == surest.part.kind]  # fmt: skip
-        least = max(surest.least, ENOUGH * statistics.median(usual or [0.0]))
-        if loss > least:
-            yield equivalent, loss, surest
 
 
 def _losses(rows: Sequence[Row], parts: Collection[Part]) -> dict[Comparison, Excess]:
