@@ -204,3 +204,40 @@ def test_messages_of_several_pairs(tmp_path):
     answer = answer_of(tmp_path, text)
     assert "osu_mbw_mr" in answer
     assert "0.00401 6.40" in answer
+
+
+SIMPLE = """\
+[./simpleP2P] - Starting...
+> Peer access from NVIDIA GeForce RTX 4090 (GPU0) -> NVIDIA GeForce RTX 4090 (GPU1) : Yes
+> Peer access from NVIDIA GeForce RTX 4090 (GPU1) -> NVIDIA GeForce RTX 4090 (GPU0) : Yes
+cudaMemcpyPeer / cudaMemcpy between GPU0 and GPU1: 25.07GB/s
+Copy data back to host from GPU0 and verify results...
+{}
+"""
+
+
+def test_data_that_did_not_reach_the_other_gpu(tmp_path):
+    wrong = "Verification error @ element 1: val = 0.000000, ref = 4.000000\nTest failed!"
+    answer = answer_of(tmp_path, SIMPLE.format(wrong))
+    assert "verdict: fail wrong-bytes" in answer
+    assert "26.92 GB/s" in answer
+    right = answer_of(tmp_path, SIMPLE.format("Test passed"))
+    assert "verdict: ok" in right
+    assert "RTX 4090" in right
+
+
+DRIVE = """\
+01:00.0 Non-Volatile memory controller: Samsung Electronics Co Ltd Device a824
+        LnkCap: Port #0, Speed 16GT/s, Width x4, ASPM not supported
+        LnkSta: Speed 5GT/s (downgraded), Width x2 (downgraded)
+"""
+ANOTHER = """\
+02:00.0 USB controller: Renesas Technology Corp. uPD720201 USB 3.0 Host Controller
+        LnkCap: Port #0, Speed 5GT/s, Width x1, ASPM not supported
+        LnkSta: Speed 2.5GT/s (downgraded), Width x1
+"""
+
+
+def test_the_only_function_of_a_listing_is_the_one_that_is_asked_about(tmp_path):
+    assert "PCIe 5 GT/s x2 of 16 GT/s x4" in answer_of(tmp_path, DRIVE)
+    assert "GT/s x" not in answer_of(tmp_path, DRIVE + ANOTHER)

@@ -1,4 +1,5 @@
-"""Reads bandwidthTest and p2pBandwidthLatencyTest. Both count bytes twice within a device."""
+"""Reads bandwidthTest, p2pBandwidthLatencyTest and simpleP2P. The first two count bytes twice
+within a device."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from linkgauge.model.grouped import grouped
 from linkgauge.model.transfer import Report
 from linkgauge.model.units import LATENCY
 
-from ..facts import HostFigure, ReportedFigure, ReportedGpu, copied
+from ..facts import MIB, HostFigure, ReportedFigure, ReportedGpu, copied
 from ..lines import DECIMAL, scale_of
 from ..scan import Grid, TextScan
 
@@ -129,7 +130,34 @@ def _read_bandwidth(seen: TextScan) -> None:
     seen.log("bandwidthTest", sure=True)
 
 
+# simpleP2P.
+
+_SIMPLE_SIZE = 64 * MIB
+
+
+def _read_simple(seen: TextScan) -> None:
+    """Reads simpleP2P, which counts in GiB and compares what kernels wrote to the other GPU."""
+    for _, own, _ in seen.marks(
+        r"(?:> )?Peer access from (?P<model>.{3,100}?) \(GPU(?P<gpu>\d{1,3})\) -> ",
+        r"\[\S{0,100}simpleP2P\] - Starting|Disabling peer access"
+        r"|Enabling peer access between |Checking (?:for multiple GPUs|GPU\(s\) for)|Test passed"
+        r"|Allocating buffers \(|Creating event handles|Preparing host buffer |Run kernel on GPU"
+        r"|Copy data back to host |CUDA-capable device count|Shutting down",
+        r"cudaMemcpyPeer / cudaMemcpy between GPU(?P<one>\d{1,3}) and GPU(?P<other>\d{1,3}): "
+        rf"(?P<speed>{DECIMAL})GB/s",
+        r"(?P<wrong>Verification error @ element .{1,100})|Test failed!",
+        *_FAILED,
+    ):
+        if "speed" in own:
+            rate = float(own["speed"]) * scale_of("Gi") / 1e9
+            seen.figures.append(copied(int(own["one"]), int(own["other"]), rate, _SIMPLE_SIZE))
+        elif "wrong" in own:
+            seen.fail(own["wrong"], "simpleP2P", seen.since(0))
+    seen.log("simpleP2P")
+
+
 READERS = {
+    _read_simple: ("simpleP2P",),
     _read_peers: ("pciBusID", "P2P="),
     _read_bandwidth: ("[CUDA Bandwidth Test", "bandwidthTest-", "t Bandwidth, ", "e Bandwidth, "),
 }

@@ -92,11 +92,13 @@ def _listed(seen: TextScan) -> None:
     known = {address: one.bridge for address, one in bridges.items() if one.body}
     ordered = [match[1] == "+" for one in accelerators if (match := _ORDER.search(one.body))]
     links = {one: ReportedGpu(**_card(one, bridges)) for one in found}
+    cards = [one for one in found if one.is_accelerator or one.is_adapter]
+    asked = cards or [one for one in found if one.kind and one.address not in bridges]
+    asked = asked if cards or len(asked) == 1 else []
     narrow = grouped(
         (link.narrow, one.address)
         for one, link in links.items()
-        if one.address.endswith("0")
-        and (one.is_accelerator or one.is_adapter or not (one.kind or _is_port(link, links)))
+        if one.address.endswith("0") and (one in asked or not (one.kind or _is_port(link, links)))
     )
     gone = (f"{one.address} does not answer (rev ff): lost, or powered down"
             for one in found if "(rev ff)" in one.name)  # fmt: skip
