@@ -82,10 +82,7 @@ def small_losses(
     a logarithm and these cells. The cells then no longer serve as peers of other parts."""
     left, found = list(rows), _losses(rows, parts)
     while sure := [one for one in found if found[one].p < CHANCE / len(found)]:
-        most = max(found[one].errors for one in sure)
-        # Of parts that are as sure, the one that explains most.
-        surest = max((one for one in sure if found[one].errors > 0.95 * most),
-                     key=lambda one: (len(one.rows), found[one].errors))  # fmt: skip
+        surest = max(sure, key=lambda one: found[one].errors)
         equivalent = [
             one.part for one in sure if math.isclose(found[one].errors, found[surest].errors)
         ]

@@ -52,7 +52,6 @@ def _odd_parts(cells: Cells, of: _Measure) -> Iterator[tuple[Blame, Cells, Cells
     rows = [row for own in alike for row in _rows(own, of, host)]
     blames = suspects(rows)
     search = Search(rows, blames, drifts=False)
-    bad = [cell.case.touched for cell in cells if of.is_bad(cell)]
     for suspect in search.chosen:
         equivalent = len({s.part for s in search.candidates if s.part.kind == suspect.part.kind})
         ways = [suspect, *(one for one in search.candidates if one.part == suspect.part)]
@@ -62,10 +61,8 @@ def _odd_parts(cells: Cells, of: _Measure) -> Iterator[tuple[Blame, Cells, Cells
             # What began in mid-run, and spared no cell since, is of the moment, not of the part.
             is_of_part = not way.since or any(one.case.number > way.since for one in peers)
             if is_of_part and _chance(inside, peers, of) * tries < UNSTEADY:
-                # Of parts that explain the rows equally well, the one that most bad cells use.
-                parts = (suspect.part, *search.as_good(suspect))
-                first, *others = sorted(parts, key=lambda part: -sum(part in one for one in bad))
-                yield blames[first].beside(map(blames.__getitem__, others)), inside, peers
+                others = map(blames.__getitem__, search.as_good(suspect))
+                yield blames[suspect.part].beside(others), inside, peers
                 break
 
 
