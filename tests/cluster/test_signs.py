@@ -4,6 +4,7 @@ who asks."""
 import itertools
 import socket
 import time
+from unittest.mock import Mock
 
 import pytest
 
@@ -54,6 +55,15 @@ def test_signs_wait_for_no_rank_that_reads_nothing(beats):
         links._give_signs()
         assert links.one(1, ReadClock(), int) == 1
         full.close(0.0)
+
+
+def test_no_signs_are_given_once_the_links_are_closed(beats):
+    """The thread may have waited for its turn just then."""
+    with linked(says(0)) as links:
+        links._closed = Mock(wait=Mock(side_effect=[False, True]), is_set=lambda: True)
+        links._give_signs = Mock()
+        links._show_life()
+        links._give_signs.assert_not_called()
 
 
 def test_a_worker_that_takes_samples_gives_signs_in_time(monkeypatch):

@@ -126,7 +126,8 @@ class Links:
         while not self._closed.wait(BEAT_SECONDS):
             if self._speaking.acquire(blocking=False):
                 try:
-                    self._give_signs()
+                    if not self._closed.is_set():  # else the channels may be closed, too
+                        self._give_signs()
                 finally:
                     self._speaking.release()
 
