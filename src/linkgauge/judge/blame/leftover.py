@@ -58,14 +58,15 @@ def compared(rows: Sequence[Row], parts: Collection[Part]) -> Iterator[Compariso
         kinds[of] = Counter(map(attrgetter("kind"), touched))
     touching = grouped((part, row) for row in rows for part in row.parts & known)
     for part, own in ((part, touching[part]) for part in parts if part in touching):
-        # Of a class, the part's own cells show when it became slow, and not how slow it is.
-        usual = {of: statistics.fmean(map(logs.__getitem__, some))
-                 for of, some in grouped((row.peers, row) for row in own).items()}  # fmt: skip
+        classes = grouped((row.peers, row) for row in own)
+        # A class that is slow throughout does not show when the part became slow.
+        usual = {of: statistics.fmean(map(logs.__getitem__, some)) for of, some in classes.items()}
         began = onset(own, [logs[row] - usual[row.peers] for row in own])
         for since in dict.fromkeys((0, began)):
-            by_class = grouped((row.peers, row) for row in own if row.number >= since)
-            early = {row.peers for row in own if row.number < since}
-            within = {of: some for of, some in by_class.items() if len(some) < whole[of].n
+            late = {of: [row for row in some if row.number >= since]
+                    for of, some in classes.items()}  # fmt: skip
+            early = {of for of, some in late.items() if len(some) < len(classes[of])}
+            within = {of: some for of, some in late.items() if 0 < len(some) < whole[of].n
                       and (kinds[of][part.kind] > 1 or of in early)}  # fmt: skip
             if sum(map(len, within.values())) > ENOUGH:
                 others = {of: whole[of].without(Moments.over(map(logs.__getitem__, some)))

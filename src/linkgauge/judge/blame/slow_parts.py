@@ -83,7 +83,7 @@ def _by_cells(rows: Sequence[Row], evidence: Evidence) -> Iterator[Finding]:
         are_fast = all({*fast.get(_copies(row), ())} - {_table(row)} for row in rest)
         kinds = {row.peers for row in rest}
         equal = [row.slow for row in rows if row.peers in kinds]
-        # Of a machine that a text tells of, an unknown link may be what they share.
+        # A text may leave out a link that these cells share.
         is_unsure = evidence.tool is not None or 2 * sum(equal) > len(equal) > len(rest)
         yield _unexplained(rest, are_fast, is_unsure=is_unsure)
 

@@ -31,7 +31,7 @@ Cells = Sequence[Steadiness]
 
 class _Measure(NamedTuple):
     """A measure of unsteadiness. `error` is the standard deviation of `value` by chance. A cell
-    that `is_bad` exceeds steady cells by at least `least`, at `moments` times or more. `usual` is
+    that `is_bad` exceeds steady cells by at least `least`, in `fewest` cells or more. `usual` is
     the value of steady cells of a kind, given that of the host's copies (infinite: only others of
     the kind show it). Healthy copies by devices do not exceed `calm`, on shared hosts `shared`."""
 
@@ -39,7 +39,7 @@ class _Measure(NamedTuple):
     error: Callable[[Steadiness], float]
     is_bad: Callable[[Steadiness], bool]
     least: float
-    moments: int
+    fewest: int
     usual: Callable[[Case, float], float]
     calm: float
     shared: float
@@ -70,7 +70,7 @@ def _chance(inside: Cells, peers: Cells, of: _Measure) -> float:
     """Returns the probability that chance alone makes cells so unsteady; 1 if they hardly are."""
     sides = list(_compared(inside, peers, of))
     found = excess(sides, statistics.median(map(of.error, inside)))
-    is_shown = sum(side.inside.n for side in sides) >= of.moments
+    is_shown = sum(side.inside.n for side in sides) >= of.fewest
     return found.p if found and is_shown and found.gain >= of.least else 1.0
 
 
@@ -151,7 +151,7 @@ _STALLS = _Measure(
     error=lambda cell: 1 / (2 * math.sqrt(cell.count)),
     is_bad=lambda cell: bool(cell.spikes),
     least=0.0,
-    moments=2,
+    fewest=2,
     usual=lambda case, host: 0.0,
     calm=math.sqrt(SCATTER),
     shared=math.sqrt(SHARED),
@@ -228,7 +228,7 @@ _SCATTER = _Measure(
     error=lambda cell: 1 / math.sqrt(2 * cell.degrees),
     is_bad=lambda cell: cell.lasting > SCATTER,
     least=math.log(MORE_SCATTER),
-    moments=ENOUGH,
+    fewest=ENOUGH,
     usual=lambda case, host: math.log(NOISE) if _is_within(case, _INSIDE) else _shared(case, host),
     calm=math.log(math.hypot(SCATTER, NOISE)),
     shared=math.log(math.hypot(SHARED, NOISE)),

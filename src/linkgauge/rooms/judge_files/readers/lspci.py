@@ -92,9 +92,9 @@ def _listed(seen: TextScan) -> None:
     known = {address: one.bridge for address, one in bridges.items() if one.body}
     ordered = [match[1] == "+" for one in accelerators if (match := _ORDER.search(one.body))]
     links = {one: ReportedGpu(**_card(one, bridges)) for one in found}
-    cards = [one for one in found if one.is_accelerator or one.is_adapter]
-    asked = cards or [one for one in found if one.kind and one.address not in bridges]
-    asked = asked if cards or len(asked) == 1 else []
+    cards = [*accelerators, *adapters]
+    others = [one for one in found if one.kind and one.address not in bridges]
+    asked = others if not cards and len(others) == 1 else cards
     narrow = grouped(
         (link.narrow, one.address)
         for one, link in links.items()

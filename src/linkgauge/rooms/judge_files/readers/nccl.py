@@ -103,6 +103,7 @@ def _read_tables(seen: TextScan) -> None:
     if not heads and not ranks and not debug:
         return
     lists = _lists(ranks, heads)
+    # A list of other hosts than those of the list before is of another run.
     seen.machines |= {
         min(own) for before, own in pairwise(lists) if _machines(before) != _machines(own)
     }
@@ -141,7 +142,6 @@ def _lists(ranks: _Ranks, heads: Sequence[int]) -> list[_Ranks]:
 
 
 def _machines(ranks: _Ranks) -> set[tuple[str, str]]:
-    # A list of ranks of other hosts than those of the list before is of another run.
     return {(match["host"], match["model"].strip()) for match in ranks.values()}
 
 
