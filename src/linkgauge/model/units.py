@@ -51,6 +51,25 @@ def unit_of(symbol: str) -> Unit:
     return UNITS.get(symbol) or Unit(symbol, symbol, 1.0, "higher")
 
 
+def format_figure(value: float, unit: str) -> str:
+    """Formats a figure without its unit: three or four digits, or all those before the point."""
+    scaled = value / unit_of(unit).scale
+    for least, decimals in ((999.95, 0), (99.995, 1), (1, 2)):
+        if abs(scaled) >= least:
+            return f"{scaled:.{decimals}f}"
+    return format_decimals(value, unit)
+
+
+def format_with_unit(value: float, unit: str) -> str:
+    return f"{format_figure(value, unit)} {unit_of(unit).shown}"
+
+
+def format_decimals(value: float, unit: str) -> str:
+    """Formats a figure without its unit, with two decimals or, below 1, three digits."""
+    scaled = value / unit_of(unit).scale
+    return f"{scaled:.2f}" if scaled >= 1 or scaled == 0 else f"{scaled:.3g}"
+
+
 _SIZE = re.compile(r"(0[xX][0-9a-fA-F]+|[0-9]+)(?:([kKmMgGtT])(?:i?[bB])?|[bB])?")
 _POWERS = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
 _LARGEST = 1 << 60

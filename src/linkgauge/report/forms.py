@@ -13,18 +13,18 @@ from linkgauge.model.documents.result import CellResult, Result, Status, Verdict
 from linkgauge.model.grouped import grouped
 from linkgauge.model.stats.summary import relative_error
 from linkgauge.model.transfer import Report
-from linkgauge.model.units import COLLECTIVE, unit_of
+from linkgauge.model.units import COLLECTIVE, format_figure, format_with_unit
 from linkgauge.report.words.expectations import against, is_judged
 
 from .blocks import TONES, Line, Shade, Span, Tone, cut, line
-from .matrix import brief
 
 MOST_COLUMNS = 16
 """A matrix with more columns or rows is large."""
 MOST_ROWS = 32
+"""A result of few columns with more rows is shown as a distribution."""
 UNIFORM = 0.05
 Form = Literal[
-    "rows", "columns", "summary", "matrix", "sizes", "levels", "collectives", "transfers"
+    "rows", "columns", "summary", "matrix", "many", "sizes", "levels", "collectives", "transfers"
 ]
 FEW = 2
 FEW_SETTINGS = 4
@@ -71,14 +71,16 @@ def form_of(result: Result, large: Large) -> Form:
     if result.levels:
         return "levels"
     rows, columns = rows_of(result), columns_of(result)
+    is_many = not result.sweep and len(rows) > MOST_ROWS and len(columns) * 4 < len(rows)
+    matrix: Form = "many" if is_many and large == "uniform" else "matrix"
     if result.parts and len(columns) == 1 < len(rows):
-        return "matrix"  # a row would show the total alone
+        return matrix  # a row would show the total alone
     few = FEW_SETTINGS if result.sweep or len(columns) == 1 else FEW
     if len(result.cells) <= few and result.sampled is None:
         return "rows"
     if is_large(result) and (large in _REDUCED or (large == "uniform" and is_uniform(result))):
         return "summary"
-    return "columns" if len(rows) == 1 or (result.sweep and len(rows) <= FEW) else "matrix"
+    return "columns" if len(rows) == 1 or (result.sweep and len(rows) <= FEW) else matrix
 
 
 def is_uniform(result: Result) -> bool:
@@ -159,7 +161,7 @@ def shade(
     if cell is None:
         return None
     if text is None and cell.headline is not None:
-        text = brief(cell.headline, unit)
+        text = format_figure(cell.headline, unit)
     if text is None or cell.headline is None:
         word = WORDS.get(cell.status)
         return None if word is None else Shade(word, TONES[cell.status], more=_reason(cell))
@@ -214,13 +216,13 @@ def _reason(cell: CellResult) -> str:
 
 
 def _more(cell: CellResult, unit: str) -> str:
-    shown, judged = unit_of(unit).shown, is_judged(cell)
-    expected, used = cell.at_best, utilised(cell)
+    is_known, used = is_judged(cell), utilised(cell)
+    expected = cell.at_best if is_known else None
     parts = (
-        error_of(cell) if judged else "",
-        f"its peers' median is {brief(cell.peers, unit)} {shown}" if cell.peers is not None else "",
-        f"expected {brief(expected, unit)} {shown}" if judged and expected is not None else "",
-        f"{used:.0%} of theoretical" if used is not None else "",
+        error_of(cell) if is_known else "",
+        "" if cell.peers is None else f"its peers' median is {format_with_unit(cell.peers, unit)}",
+        "" if expected is None else f"expected {format_with_unit(expected, unit)}",
+        "" if used is None else f"{used:.0%} of theoretical",
     )
     return ", ".join(filter(None, parts))
 
@@ -230,9 +232,3 @@ def _depth(figure: float, ends: Ends) -> int | None:
     if most <= least * _MUCH_THE_SAME:
         return None
     return round(_DEPTHS * (figure - least) / (most - least))
-
-
-def is_many(result: Result) -> bool:
-    """Whether a result has more than `MOST_ROWS` rows and few columns, and is no sweep."""
-    rows, columns = rows_of(result), columns_of(result)
-    return not result.sweep and len(rows) > MOST_ROWS and len(columns) * 4 < len(rows)

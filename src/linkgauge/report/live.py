@@ -23,6 +23,7 @@ from linkgauge.model.documents.soak import FailedRepetition
 from linkgauge.model.errors import LinkgaugeError
 from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.settings import Tried
+from linkgauge.model.units import format_decimals
 from linkgauge.report.words.groups import groups_of
 from linkgauge.report.words.run_notes import deciding_lines, failed_line, folded_notes, note_lines
 from linkgauge.report.words.worst import worst_of
@@ -31,7 +32,6 @@ from .blocks import Block, Prose, plain
 from .console import make_console
 from .formats import RUN, TERMINAL, formats
 from .keeping import Display, Keeper, Kept, judge_kept, shown_as
-from .matrix import shown
 from .render.terminal import print_blocks, styled
 from .sections import OneRun, figures, of_rooms, opening, screen, verdict
 from .sections.notes import reason_lines
@@ -103,7 +103,7 @@ class LiveReport(Observer):
             self._progress.update(self._task, **known)
 
     def tried(self, tried: Tried) -> None:
-        figure = "dropped" if tried.problem else f"{shown(tried.rate, 'B/s')} GB/s"
+        figure = "dropped" if tried.problem else f"{format_decimals(tried.rate, 'B/s')} GB/s"
         why = f": {tried.problem}" if tried.problem else ""
         self.say(f"  {tried.path:<16}{figure:>15}  {tried.settings}{why}")
 

@@ -84,21 +84,6 @@ def _natural(label: str) -> tuple[int, str]:
     return (int(label), "") if label.isdecimal() and len(label) < 10 else (1 << 62, label)
 
 
-def shown(value: float, unit: str) -> str:
-    """Formats a figure without its unit, with two decimals or, below 1, three digits."""
-    scaled = value / unit_of(unit).scale
-    return f"{scaled:.2f}" if scaled >= 1 or scaled == 0 else f"{scaled:.3g}"
-
-
-def brief(value: float, unit: str) -> str:
-    """Formats a figure without its unit: three or four digits, or all those before the point."""
-    scaled = value / unit_of(unit).scale
-    for least, decimals in ((999.95, 0), (99.995, 1), (1, 2)):
-        if abs(scaled) >= least:
-            return f"{scaled:.{decimals}f}"
-    return shown(value, unit)
-
-
 _MILLI, _MICRO = 1e-3, 1e-6
 _LOOPS = ("copies alone (µs)", "the kernel alone (µs)", "both at once (µs)")
 _TOKENS = ("request", "first token", "between tokens")

@@ -13,7 +13,7 @@ from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.names import range_of
 from linkgauge.model.transfer import Cell
-from linkgauge.model.units import format_size, unit_of
+from linkgauge.model.units import format_figure, format_size, unit_of
 from linkgauge.report.words.expectations import Word, word_of
 
 from .blocks import (
@@ -30,7 +30,6 @@ from .blocks import (
     plain,
 )
 from .forms import cells_of, peers_sign
-from .matrix import brief
 
 # The sizes that cells have of their own, and names that tell results apart.
 
@@ -97,7 +96,7 @@ def title_of(text: str) -> str:
 
 
 def figure(value: float | None, unit: str, tone: Tone = "") -> Entry:
-    return Entry("", None) if value is None else Entry(brief(value, unit), value, tone)
+    return Entry("", None) if value is None else Entry(format_figure(value, unit), value, tone)
 
 
 def ends(figures: Sequence[float], unit: str) -> tuple[Entry, Entry, Entry]:

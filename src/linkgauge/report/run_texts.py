@@ -13,12 +13,11 @@ from linkgauge.judge.findings import Finding, Severity
 from linkgauge.model.cell_id import bytes_of, spoken
 from linkgauge.model.hardware.part import Part
 from linkgauge.model.printable import printable
-from linkgauge.model.units import format_size, unit_of
+from linkgauge.model.units import format_decimals, format_size, unit_of
 
 from .blocks import Block, Column, Entry, Problem, Prose, ShownSection, line
 from .files import json_document
 from .forms import cells_of
-from .matrix import shown
 from .render.markdown import as_markdown
 from .results import SIMULATED, named, names_of, share, size_ends, table
 from .rows import OneRun
@@ -52,7 +51,8 @@ def _blocks(one: OneRun) -> Iterator[Block | ShownSection]:
 
 def _entries(row: CellRow) -> Sequence[str | int | Entry | None]:
     figure, low, high = (
-        "" if value is None else shown(value, row.unit) for value in (row.figure, row.low, row.high)
+        "" if value is None else format_decimals(value, row.unit)
+        for value in (row.figure, row.low, row.high)
     )
     return (
         row.benchmark, row.backend, row.size and format_size(row.size), row.row, row.column,
@@ -145,9 +145,9 @@ def _figure(row: CellRow) -> str:
     if row.figure is None:
         return ""
     unit = unit_of(row.unit).shown
-    text = f"{shown(row.figure, row.unit)} {unit}"
+    text = f"{format_decimals(row.figure, row.unit)} {unit}"
     if row.share is not None:
-        best = shown(row.nominal or row.expected or 0.0, row.unit)
+        best = format_decimals(row.nominal or row.expected or 0.0, row.unit)
         text += f", {row.share:.0%} of {best} {unit} expected"
     text += f", {row.verdict}" if row.status == "pass" else ""
     return f"{text}, SIMULATED" if row.simulated else text

@@ -11,7 +11,14 @@ from linkgauge.model.documents.result import CellResult, Result
 from linkgauge.model.operations.busbw import bandwidths
 from linkgauge.model.operations.collective import Collective
 from linkgauge.model.stats.summary import known_percentile
-from linkgauge.model.units import BANDWIDTH, COLLECTIVE, count_of, format_size, unit_of
+from linkgauge.model.units import (
+    BANDWIDTH,
+    COLLECTIVE,
+    count_of,
+    format_figure,
+    format_size,
+    unit_of,
+)
 from linkgauge.report.blocks import (
     TONES,
     Block,
@@ -25,7 +32,6 @@ from linkgauge.report.blocks import (
     plain,
 )
 from linkgauge.report.forms import cells_of, error_of, sign_of
-from linkgauge.report.matrix import brief
 from linkgauge.report.results import (
     common,
     degraded_note,
@@ -94,7 +100,7 @@ def _share(result: Result, cell: CellResult, *, some: bool) -> Entry:
     reference, share = cell.at_best, cell.reached
     if share is None or reference is None:
         return Entry("")
-    return Entry(f"{share:.0%} of {brief(reference, result.unit)}", share)
+    return Entry(f"{share:.0%} of {format_figure(reference, result.unit)}", share)
 
 
 def _name(result: Result, cell: CellResult, usual: int) -> str:
@@ -122,7 +128,7 @@ def transfers(view: ResultView) -> Iterator[Block]:
     rows = []
     for name, summary in found:
         if summary is not None:
-            ends = [brief(end, result.unit) for end in summary.ci95 or ()]
+            ends = [format_figure(end, result.unit) for end in summary.ci95 or ()]
             rows.append((
                 Entry(name),
                 figure(summary.median, result.unit, "strong"),
@@ -238,5 +244,5 @@ def _singles(cell: CellResult | None) -> Iterator[Entry]:
         found = known_percentile(taken, fraction) if taken else None
         yield figure(found, COLLECTIVE.symbol)
     last = straggler_of(cell) if cell else None
-    late = last and f"{last.rank} by {brief(last.wait, COLLECTIVE.symbol)}"
+    late = last and f"{last.rank} by {format_figure(last.wait, COLLECTIVE.symbol)}"
     yield Entry(late or "", tone="warn")

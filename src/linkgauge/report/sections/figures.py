@@ -15,7 +15,6 @@ from linkgauge.report.forms import (
     form_of,
     has_figures,
     is_large,
-    is_many,
     together,
 )
 from linkgauge.report.words.remarks import below_lines
@@ -60,8 +59,7 @@ def large_of(judged: OneRun) -> Large:
     large = [one for one in judged.run.results if has_figures(one) and is_large(one)]
     if sum(len(one.cells) for one in large) <= most:
         return "uniform"
-    matrices = (one for one in large if form_of(one, "uniform") == "matrix")
-    places = sum(len(one.cells) for one in matrices if not is_many(one))
+    places = sum(len(one.cells) for one in large if form_of(one, "uniform") == "matrix")
     return "uniform" if places <= most else "reduced"
 
 
@@ -101,6 +99,7 @@ _FORMS: dict[Form, str] = {
     "transfers": "cells:transfers",
     "columns": "heats:columns",
     "matrix": "heats:matrix",
+    "many": "many:blocks_of_many",
     "summary": "many:summary",
     "sizes": "heats:sizes",
     "levels": "sizes:levels",

@@ -10,7 +10,7 @@ from linkgauge.model.cell_id import place_of
 from linkgauge.model.documents.result import CellResult, Result, Run
 from linkgauge.model.grouped import tabled
 from linkgauge.model.transfer import Place
-from linkgauge.model.units import format_size, unit_of
+from linkgauge.model.units import format_decimals, format_figure, format_size, unit_of
 from linkgauge.report.blocks import Block, Heat, Line, Prose, Shade, Span, line, plain
 from linkgauge.report.forms import (
     MOST_COLUMNS,
@@ -19,7 +19,6 @@ from linkgauge.report.forms import (
     columns_of,
     form_of,
     has_figures,
-    is_many,
     legend,
     meaning_of,
     rows_of,
@@ -27,15 +26,7 @@ from linkgauge.report.forms import (
     together,
     utilised,
 )
-from linkgauge.report.matrix import (
-    Matrix,
-    brief,
-    concurrent_matrices,
-    in_order,
-    matrices,
-    of_cells,
-    shown,
-)
+from linkgauge.report.matrix import Matrix, concurrent_matrices, in_order, matrices, of_cells
 from linkgauge.report.results import common, heading, label, marks, title_line, turned
 from linkgauge.report.words.remarks import below_lines
 
@@ -63,11 +54,6 @@ def columns(view: ResultView) -> Iterator[Block]:
 def matrix(view: ResultView) -> Iterator[Block]:
     """Shows a result as a matrix. Turns a single column into a row. Summarizes a long sweep."""
     result = view.first
-    if view.large == "uniform" and is_many(result):
-        from .many import blocks_of_many
-
-        yield from blocks_of_many(view)
-        return
     columns, left = _some(result, view.large if result.sweep else "whole")
     if set(columns) == set(rows_of(result)):
         columns = in_order(columns)
@@ -101,7 +87,8 @@ def _extremes(
     from linkgauge.report.curves import extremes
 
     for word, curve in extremes(curves).items():
-        yield word, [Shade(brief(curve[at], unit)) if at in curve else None for at in places]
+        texts = {at: Shade(format_figure(value, unit)) for at, value in curve.items()}
+        yield word, [*map(texts.get, places)]
 
 
 def _lines(result: Result, columns: Sequence[str]) -> Iterator[Shaded]:
@@ -173,7 +160,7 @@ def _of_result(result: Result, run: Run) -> Iterator[Block]:
     caption = title_line(result)
     cells = {cell.place: cell for cell in result.cells}
     for number, matrix in enumerate(matrices(result)):
-        texts = {at: shown(value, result.unit) for at, value in matrix.figures.items()}
+        texts = {at: format_decimals(value, result.unit) for at, value in matrix.figures.items()}
         shades = {
             at: shade(cell, result.unit, text=texts.get(at))
             for at, cell in cells.items()
@@ -217,7 +204,7 @@ def _heat_of(
 def _sum(matrix: Matrix, unit: str) -> Line:
     there = len(matrix.figures)
     of = f" ({there} of {matrix.cells} cells)" if there < matrix.cells else ""
-    return plain(f"SUM {matrix.name} {shown(matrix.total or 0.0, unit)}{of}", "dim")
+    return plain(f"SUM {matrix.name} {format_decimals(matrix.total or 0.0, unit)}{of}", "dim")
 
 
 def _used(result: Result) -> Iterator[Block]:

@@ -8,10 +8,10 @@ from itertools import pairwise
 from linkgauge.model.documents.result import CellResult, Result
 from linkgauge.model.grouped import grouped
 from linkgauge.model.stats.summary import known_percentile, percentile
-from linkgauge.model.units import format_size, unit_of
+from linkgauge.model.units import format_decimals, format_size, unit_of
 from linkgauge.report import chart_specs
 from linkgauge.report.blocks import Block, ChartFigure, Column, Entry, Line, Table, plain
-from linkgauge.report.matrix import load, shown
+from linkgauge.report.matrix import load
 from linkgauge.report.results import figure, label, title_of
 from linkgauge.report.words.bars import histogram
 
@@ -146,7 +146,7 @@ def _interval(cell: CellResult) -> tuple[float, float] | None:
 
 
 def _figure(cell: CellResult, unit: str) -> str:
-    return f"{shown(cell.headline or 0.0, unit)} {unit_of(unit).shown}"
+    return f"{format_decimals(cell.headline or 0.0, unit)} {unit_of(unit).shown}"
 
 
 SECTION = Section("latency", "Latency: percentiles and distributions", 40, of_run=_blocks)

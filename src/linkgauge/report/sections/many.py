@@ -12,7 +12,7 @@ from statistics import median, quantiles
 from linkgauge.model.cell_id import place_of
 from linkgauge.model.documents.result import CellResult, Result
 from linkgauge.model.grouped import grouped
-from linkgauge.model.units import unit_of
+from linkgauge.model.units import format_figure, unit_of
 from linkgauge.report.blocks import (
     Block,
     Column,
@@ -27,7 +27,7 @@ from linkgauge.report.blocks import (
     plain,
 )
 from linkgauge.report.forms import columns_of, legend, rows_of, shade
-from linkgauge.report.matrix import brief, in_order
+from linkgauge.report.matrix import in_order
 from linkgauge.report.results import (
     common,
     ends,
@@ -200,7 +200,8 @@ def _outlier_lines(results: Sequence[Result], known: Sequence[Known]) -> Iterato
     for result, own in zip(results, known, strict=True):
         if found := _outliers(own):
             place = _namer(result)
-            names = [f"{place(cell)} {brief(cell.headline or 0.0, result.unit)}" for cell in found]
+            texts = [format_figure(cell.headline or 0.0, result.unit) for cell in found]
+            names = [f"{place(cell)} {text}" for cell, text in zip(found, texts, strict=True)]
             named = f" {result.benchmark} {first_of(names, ', ')}"
             yield line(Span("stands out", "warn"), named)
 

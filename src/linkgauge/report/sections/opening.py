@@ -14,10 +14,9 @@ from linkgauge.model.cell_id import spoken
 from linkgauge.model.documents.result import CellResult, Run
 from linkgauge.model.hardware.machine import UNNAMED
 from linkgauge.model.names import range_of
-from linkgauge.model.units import BANDWIDTH, count_of
+from linkgauge.model.units import BANDWIDTH, count_of, format_figure
 from linkgauge.report.blocks import TONES, Block, Prose, Tile, Tone, line
 from linkgauge.report.forms import UNIFORM, cells_of
-from linkgauge.report.matrix import brief
 from linkgauge.report.results import SIMULATED_TILE, label, mark
 from linkgauge.report.words.expectations import WHY_NOT, judged_of, word_of
 from linkgauge.report.words.groups import SEVERITIES
@@ -92,8 +91,8 @@ def _figures(cells: Sequence[CellResult]) -> str:
     figures = [cell.headline or 0.0 for cell in cells]
     middle = median(figures)
     is_uniform = max(figures) - min(figures) <= UNIFORM * middle
-    shown = range_of(partial(brief, unit=BANDWIDTH.symbol), [middle] if is_uniform else figures)
-    return f"{shown} {BANDWIDTH.shown}"
+    shown = partial(format_figure, unit=BANDWIDTH.symbol)
+    return f"{range_of(shown, [middle] if is_uniform else figures)} {BANDWIDTH.shown}"
 
 
 def _devices(run: Run, cells: Sequence[CellResult]) -> str:

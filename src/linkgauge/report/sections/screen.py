@@ -13,7 +13,7 @@ from linkgauge.model.cell_id import place_of
 from linkgauge.model.documents.result import CellResult, Result, Run
 from linkgauge.model.names import range_of
 from linkgauge.model.operations.busbw import bandwidths
-from linkgauge.model.units import BANDWIDTH, COLLECTIVE, format_size, unit_of
+from linkgauge.model.units import BANDWIDTH, COLLECTIVE, format_figure, format_size, unit_of
 from linkgauge.report.blocks import (
     Block,
     ChartFigure,
@@ -37,7 +37,6 @@ from linkgauge.report.forms import (
     sign_of,
     utilised,
 )
-from linkgauge.report.matrix import brief
 from linkgauge.report.results import (
     Family,
     degraded_note,
@@ -184,15 +183,16 @@ def _known(word: str, result: Result) -> list[_ScreenFigure]:
 def _figures(family: Family, known: Sequence[Sequence[_ScreenFigure]]) -> Sequence[str]:
     alone = ("",) * 5
     if family.results[0].unit == COLLECTIVE.symbol:
-        return (brief(max(one.figure for own in known for one in own), BANDWIDTH.symbol), *alone)
+        most = max(one.figure for own in known for one in own)
+        return (format_figure(most, BANDWIDTH.symbol), *alone)
     unit = family.results[0].unit
     figures = [[one.figure for one in own] for own in known]
     if family.is_range:
         every = [one for own in figures for one in own]
-        return (range_of(partial(brief, unit=unit), every, "–"), *alone)
+        return (range_of(partial(format_figure, unit=unit), every, "–"), *alone)
     shown = (median, min, max) if any(len(own) > 1 for own in figures) else (median,)
     each = [*figures, []][:2]
-    found = [brief(of(own), unit) if own else "" for of in shown for own in each]
+    found = [format_figure(of(own), unit) if own else "" for of in shown for own in each]
     return (*found, *alone)[:6]
 
 

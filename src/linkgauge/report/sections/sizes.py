@@ -10,11 +10,10 @@ from linkgauge.model.curves import Level
 from linkgauge.model.documents.result import Result, Run
 from linkgauge.model.grouped import grouped, tabled
 from linkgauge.model.stats.hockney import LEAST
-from linkgauge.model.units import BANDWIDTH, COLLECTIVE, Unit, format_size, unit_of
+from linkgauge.model.units import BANDWIDTH, COLLECTIVE, Unit, format_decimals, format_size, unit_of
 from linkgauge.report import chart_specs
 from linkgauge.report.blocks import Block, ChartFigure, Line, Prose, Span, line, plain
 from linkgauge.report.curves import Curves, chart, curves_of, extremes
-from linkgauge.report.matrix import shown
 from linkgauge.report.results import heading, label, sizes_of, title_line
 from linkgauge.report.words.size_lines import line_lines
 
@@ -98,7 +97,8 @@ def level_lines(result: Result) -> Iterator[Line]:
 
 def _named(level: Level, unit: str) -> str:
     most = f"up to {format_size(level.most)}" if level.most else f"from {format_size(level.least)}"
-    return f"level {level.number}: {shown(level.seconds, unit)} {unit_of(unit).shown} {most}"
+    time = f"{format_decimals(level.seconds, unit)} {unit_of(unit).shown}"
+    return f"level {level.number}: {time} {most}"
 
 
 SECTION = Section("sizes", "By size", 50, of_run=_blocks)

@@ -15,7 +15,7 @@ from linkgauge.model.documents.result import Run
 from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.topology import Joint, Topology, TopologyPlace, topology_of
 from linkgauge.model.names import range_of, spans
-from linkgauge.model.units import BANDWIDTH, count_of
+from linkgauge.model.units import BANDWIDTH, count_of, format_figure
 from linkgauge.report.blocks import (
     Block,
     Column,
@@ -28,7 +28,6 @@ from linkgauge.report.blocks import (
     line,
     plain,
 )
-from linkgauge.report.matrix import brief
 from linkgauge.report.results import SIMULATED, mark, named, table, verdict
 from linkgauge.report.words.groups import SEVERITIES
 
@@ -244,7 +243,7 @@ def _said(blame: Finding) -> str:
 
 
 def _range(figures: Sequence[float]) -> str:
-    return range_of(partial(brief, unit=BANDWIDTH.symbol), figures, "–")
+    return range_of(partial(format_figure, unit=BANDWIDTH.symbol), figures, "–")
 
 
 def _what(joint: Joint) -> Entry:

@@ -11,9 +11,8 @@ from linkgauge.benchmarks.catalog import groups
 from linkgauge.judge.compare.likeness import CellFigure, figures_of
 from linkgauge.model.documents.result import Run
 from linkgauge.model.grouped import grouped
-from linkgauge.model.units import LATENCY, count_of, unit_of
+from linkgauge.model.units import LATENCY, count_of, format_figure, format_with_unit, unit_of
 from linkgauge.report.blocks import Block, Column, Entry, Line, Prose, Span, Tone, line, plain
-from linkgauge.report.matrix import brief
 from linkgauge.report.results import SIMULATED, named, table
 
 SAME = 0.01
@@ -88,8 +87,8 @@ def _row(what: str, unit: str, pairs: Sequence[_Pair], of: int) -> Sequence[str 
     return (
         what,
         str(of) if len(pairs) == of else f"{len(pairs)} of {of}",
-        brief(median(one.before for one in pairs), unit),
-        f"{brief(median(one.after for one in pairs), unit)} {unit_of(unit).shown}",
+        format_figure(median(one.before for one in pairs), unit),
+        format_with_unit(median(one.after for one in pairs), unit),
         Entry(_said(median(speeds)), tone=_TONES[pairs[0].way]),
         Entry(span, tone="dim"),
     )

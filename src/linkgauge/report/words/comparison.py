@@ -11,8 +11,7 @@ from linkgauge.model.hardware.gaps import NEEDS_ROOT
 from linkgauge.model.names import range_of
 from linkgauge.model.notes import NearCache
 from linkgauge.model.transfer import Transfer
-from linkgauge.model.units import LATENCY, STREAM, Unit, count_of, unit_of
-from linkgauge.report.matrix import brief
+from linkgauge.model.units import LATENCY, STREAM, Unit, count_of, format_figure, unit_of
 
 from .sentences import near_cache
 
@@ -41,8 +40,9 @@ def compared(run: Run) -> str:
         return ""
     host = run.machine.known.host
     if host.memory_rate:
-        rate, share = brief(host.memory_rate, STREAM.symbol), here["read"] / host.memory_rate
-        reads = f"all CPUs read {brief(here['read'], STREAM.symbol)} {STREAM.shown}"
+        share = here["read"] / host.memory_rate
+        rate = format_figure(host.memory_rate, STREAM.symbol)
+        reads = f"all CPUs read {format_figure(here['read'], STREAM.symbol)} {STREAM.shown}"
         return f"{COMPARES}{reads}, {share:.0%} of the {rate} that all DIMMs together allow"
     from linkgauge.judge.expected.published import published_of
     from linkgauge.model.hardware.cpu_families import family_of
@@ -83,10 +83,10 @@ def may_be_cached(run: Run) -> str:
 def _said(kind: Kind, found: Sequence[Published], here: float | None) -> str:
     words, unit = _WORDS[kind]
     ends = [end for one in found for end in (one.low, one.high)]
-    shown = range_of(partial(brief, unit=unit.symbol), ends)
+    shown = range_of(partial(format_figure, unit=unit.symbol), ends)
     where = f" {found[0].where}" if found[0].where else ""
     cpus = " by its CPUs" if kind == "read" else ""
-    measured = "" if here is None else f", here {brief(here, unit.symbol)}{cpus}"
+    measured = "" if here is None else f", here {format_figure(here, unit.symbol)}{cpus}"
     return f"{words}{where} {shown} {unit.shown}{measured}"
 
 

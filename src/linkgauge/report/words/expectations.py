@@ -10,9 +10,8 @@ from typing import Literal, NamedTuple
 from linkgauge.model.cell_id import place_of
 from linkgauge.model.documents.result import CellResult, NotJudged, Result, Run, Status, Verdict
 from linkgauge.model.grouped import grouped
-from linkgauge.model.units import unit_of
+from linkgauge.model.units import format_decimals, unit_of
 from linkgauge.report.blocks import TONES, Line, Span, line, plain
-from linkgauge.report.matrix import shown
 
 from .comparison import compared_with
 from .sentences import first_of
@@ -29,7 +28,7 @@ def reasons_lines(cells: Iterable[tuple[CellResult, str]]) -> Iterator[Line]:
         if expected is not None and (value := expected.figure) is not None:
             at_most = "at least " if cell.report.is_latency else "at most "
             bound = at_most if expected.achievable is None else ""
-            said = f"expected {bound}{shown(value, unit)} {unit_of(unit).shown}"
+            said = f"expected {bound}{format_decimals(value, unit)} {unit_of(unit).shown}"
             counts[f"{said}: {expected.because}"] += 1
     for reason, _ in counts.most_common(MOST):
         yield plain(reason, "dim")

@@ -10,10 +10,10 @@ from linkgauge.model.documents.result import CellResult, Result, Verdict
 from linkgauge.model.grouped import grouped, tabled
 from linkgauge.model.memory import POLICY_KINDS, Memory
 from linkgauge.model.names import range_of
-from linkgauge.model.units import unit_of
+from linkgauge.model.units import format_decimals, format_figure, format_with_unit, unit_of
 from linkgauge.report.blocks import TONES, Line, Span, line, plain
 from linkgauge.report.forms import cells_of
-from linkgauge.report.matrix import brief, concurrent_matrices, load, matrices, shown
+from linkgauge.report.matrix import concurrent_matrices, load, matrices
 from linkgauge.report.sections import of_rooms
 
 from .expectations import are_several, beside_lines, in_result, reasons_lines
@@ -44,8 +44,8 @@ def _parts(counters: Counters, unit: str) -> Iterator[str]:
     count = len(counters.threads)
     name = "1 thread" if count == 1 else f"{count} threads"
     if (fair := counters.fairness) is not None:
-        each = f"{shown(fair.mean, unit)} {unit_of(unit).shown} each"
-        name += f": {each}, stddev {shown(fair.stddev, unit)} ({fair.variation:.2%})"
+        each = f"{format_decimals(fair.mean, unit)} {unit_of(unit).shown} each"
+        name += f": {each}, stddev {format_decimals(fair.stddev, unit)} ({fair.variation:.2%})"
     yield name
     if counters.steal is not None and counters.seconds:
         yield f"steal {counters.steal / counters.seconds:.2%}"
@@ -116,7 +116,7 @@ def _range_lines(result: Result) -> Iterator[Line]:
     unit = unit_of(result.unit).shown
     for matrix in matrices(result) if result.parts else ():
         if matrix.figures and matrix.part != "total":
-            ends = range_of(partial(brief, unit=result.unit), matrix.figures.values())
+            ends = range_of(partial(format_figure, unit=result.unit), matrix.figures.values())
             yield plain(f"{matrix.part} ({unit}): {ends}", "dim")
     for matrix in concurrent_matrices(result):
         ends = range_of("{:.2f}".format, matrix.figures.values())
@@ -150,7 +150,7 @@ def round_lines(result: Result) -> Iterator[Line]:
     for number, cells in rounds.items():
         which = f"{name} {number + 1} of {len(rounds)}: " if len(rounds) > 1 else ""
         figure = sum(cell.headline or 0.0 for cell in cells)
-        shown = f"{brief(figure, result.unit)} {unit_of(result.unit).shown}"
+        shown = format_with_unit(figure, result.unit)
         yield plain(f"{which}{len(cells)} copies together: {shown}{_share(figure, cells)}", "dim")
 
 

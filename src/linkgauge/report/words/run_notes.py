@@ -25,10 +25,16 @@ from linkgauge.model.grouped import grouped
 from linkgauge.model.notes import Imprecise, NearCache, Note
 from linkgauge.model.settings import REPETITION_SECONDS
 from linkgauge.model.stats.summary import relative_error
-from linkgauge.model.units import clock, count_of, format_duration, format_size, unit_of
+from linkgauge.model.units import (
+    clock,
+    count_of,
+    format_decimals,
+    format_duration,
+    format_size,
+    unit_of,
+)
 from linkgauge.report.blocks import Line, Span, line
 from linkgauge.report.forms import cells_of
-from linkgauge.report.matrix import shown
 
 from .comparison import in_words
 from .sentences import NAMED, QUIET, first_of, near_cache, sentence
@@ -120,8 +126,8 @@ def modes(cell: CellResult, unit: str) -> str:
     larger, smaller = cell.modes
     both = larger.gates + smaller.gates
     share = round(100 * larger.gates / both)
-    values = f"{shown(larger.median, unit)} or {shown(smaller.median, unit)} {unit_of(unit).shown}"
-    return f"{values}, {share} : {100 - share}"
+    one, other = (format_decimals(mode.median, unit) for mode in (larger, smaller))
+    return f"{one} or {other} {unit_of(unit).shown}, {share} : {100 - share}"
 
 
 class Missed(NamedTuple):

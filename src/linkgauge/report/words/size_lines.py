@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from linkgauge.model.curves import SizeLine, SizePiece
 from linkgauge.model.names import range_of
 from linkgauge.model.stats.hockney import OFF
-from linkgauge.model.units import BANDWIDTH, approximate_size, format_size
+from linkgauge.model.units import BANDWIDTH, approximate_size, format_decimals, format_size
 from linkgauge.report.blocks import Line, Span, line
-from linkgauge.report.matrix import shown
 
 MOST_PATHS = 16
 """With more, only their extremes are shown."""
@@ -104,4 +103,4 @@ def _time(seconds: float) -> str:
 
 
 def _rate(rate: float) -> str:
-    return f"{shown(rate, BANDWIDTH.symbol)} {BANDWIDTH.shown}"
+    return f"{format_decimals(rate, BANDWIDTH.symbol)} {BANDWIDTH.shown}"

@@ -11,10 +11,9 @@ from linkgauge.judge.doctor import failed
 from linkgauge.judge.findings import Finding
 from linkgauge.judge.outcome import Outcome
 from linkgauge.model.documents.result import Run, Status, Verdict
-from linkgauge.model.units import count_of, unit_of
+from linkgauge.model.units import count_of, format_decimals, unit_of
 from linkgauge.report.blocks import TONES, Line, Span, line, text_of
 from linkgauge.report.forms import cells_of
-from linkgauge.report.matrix import shown
 
 from .expectations import NOTHING, against, lowest_share, nothing_wrong
 from .groups import FindingGroup, groups_of, headline
@@ -101,7 +100,7 @@ def lowest_cells(run: Run, verdict: Verdict = "low") -> list[tuple[float, str, s
     first. The share is what part of the reference the figure reaches."""
     name = naming(run)
     found = [
-        (low.share, f"{shown(low.figure, result.unit)} {unit_of(result.unit).shown}",
+        (low.share, f"{format_decimals(low.figure, result.unit)} {unit_of(result.unit).shown}",
          f"{name(result, cell)}{low.whose}", against(cell))
         for result, cell in cells_of(run.results)
         if cell.verdict == verdict and (low := lowest_share(cell)) is not None

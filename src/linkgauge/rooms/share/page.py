@@ -9,7 +9,7 @@ from operator import itemgetter
 
 from linkgauge.model.documents.result import Result, Run
 from linkgauge.model.printable import printable
-from linkgauge.model.units import unit_of
+from linkgauge.model.units import format_figure, unit_of
 from linkgauge.report.blocks import (
     Page,
     Problem,
@@ -22,7 +22,6 @@ from linkgauge.report.blocks import (
     text_of,
 )
 from linkgauge.report.forms import has_figures
-from linkgauge.report.matrix import brief
 from linkgauge.report.reading import judged, machine_of, page_of_run
 from linkgauge.report.render.drawing import Drawer
 from linkgauge.report.render.html import html_of
@@ -142,7 +141,8 @@ def _figures(run: Run) -> str:
     shown = []
     for name, result in _kinds(run):
         figures = [cell.headline for cell in result.cells if cell.headline is not None]
-        ends = dict.fromkeys(brief(each, result.unit) for each in (min(figures), max(figures)))
+        found = min(figures), max(figures)
+        ends = dict.fromkeys(format_figure(each, result.unit) for each in found)
         shown.append((unit_of(result.unit).shown, f"{name} {'-'.join(ends)}"))
     while len(text := "; ".join(_by_unit(shown))) > _ROOM and shown[1:]:
         shown.pop()

@@ -9,7 +9,14 @@ from linkgauge.model.documents.soak import CellCourse, DeviceCourse, Moment, Slo
 from linkgauge.model.grouped import grouped
 from linkgauge.model.stats.change_points import change_points, holding
 from linkgauge.model.stats.changes import ChangedTo, changed_to
-from linkgauge.model.units import approximate_size, clock, count_of, format_duration, unit_of
+from linkgauge.model.units import (
+    approximate_size,
+    clock,
+    count_of,
+    format_duration,
+    format_with_unit,
+    unit_of,
+)
 from linkgauge.report.blocks import (
     Block,
     Column,
@@ -24,7 +31,6 @@ from linkgauge.report.blocks import (
     plain,
 )
 from linkgauge.report.curves import over_time
-from linkgauge.report.matrix import brief
 from linkgauge.report.results import figure, label, without_empty
 from linkgauge.report.words.figures import TONES, course, signed
 from linkgauge.report.words.run_notes import day, when
@@ -237,7 +243,7 @@ def _failed(soak: Soak) -> Table:
 def _slowest(worst: Sequence[SlowMoment]) -> Table:
     rows = [
         (Entry(label(str(one.cell))), *_moment(one.moment),
-         Entry(f"{brief(one.figure, one.unit)} {unit_of(one.unit).shown}", one.figure),
+         Entry(format_with_unit(one.figure, one.unit), one.figure),
          Entry(f"{one.share:.0%}", one.share))
         for one in worst
     ]  # fmt: skip

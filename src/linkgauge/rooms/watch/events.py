@@ -11,9 +11,15 @@ from linkgauge.model.documents.history import SeriesId
 from linkgauge.model.documents.result import RunVerdict, Verdict
 from linkgauge.model.notation import encode_hook
 from linkgauge.model.printable import escaped
-from linkgauge.model.units import count_of, format_duration, format_size, percent, unit_of
+from linkgauge.model.units import (
+    count_of,
+    format_duration,
+    format_size,
+    format_with_unit,
+    percent,
+    unit_of,
+)
 from linkgauge.report.blocks import Line, Span, line
-from linkgauge.report.matrix import brief
 from linkgauge.report.results import mark
 from linkgauge.report.words.sentences import first_of
 
@@ -233,7 +239,7 @@ def _share(figure: float, of: float, event: Noticed) -> str:
 
 
 def _figure(value: float, event: Noticed) -> str:
-    return f"{brief(value, event.unit)} {unit_of(event.unit).shown}"
+    return format_with_unit(value, event.unit)
 
 
 def _ended(event: WatchEnded) -> str:
