@@ -131,6 +131,17 @@ def test_a_best_one_that_no_longer_is_has_all_searched_again(tmp_path, faster):
     assert load(file)[where.case(COPY)] == (other, overtaking)
 
 
+def test_a_choice_of_a_busy_machine_heals_whichever_is_faster(tmp_path):
+    file = tmp_path / "host.json"
+    where = Regime(all_threads=False, beyond=False)
+    measured(file, []).prepare()
+    stored = {*load(file)[where.case(COPY)], _native.default_kernel(COPY, streaming=False)}
+    missed = next(name for name in _native.kernels(COPY) if name not in stored)
+    faster = dict.fromkeys(_native.kernels(COPY), 2.0) | {missed: 1.6}
+    runs = (measured(file, [], faster).choose(COPY, [CPU], 4096).kernel for _ in range(1000))
+    assert missed in runs
+
+
 def test_without_memory_to_measure_on_the_defaults_remain(tmp_path):
     def course_of(where):
         raise OSError(12, "Cannot allocate memory")
