@@ -69,11 +69,15 @@ def memory_rate(root: Root, sockets: int | None) -> tuple[float | None, str | No
     dimms = read_dimms(root)
     if not dimms:
         return None, _no_dimms(root)
-    return rate_of(dimms, edac_channels(root) or named_channels(dimms, sockets))
+    return rate_of(dimms, sockets, edac_channels(root))
 
 
-def rate_of(dimms: tuple[Dimm, ...], channels: int | None) -> tuple[float | None, str | None]:
-    """Returns the peak rate of `channels` channels in bytes/s, or None and why it is unknown."""
+def rate_of(
+    dimms: tuple[Dimm, ...], sockets: int | None, channels: int | None = None
+) -> tuple[float | None, str | None]:
+    """Returns the peak rate of `channels` channels in bytes/s, or None and why it is unknown. If
+    `channels` is None, the names of the slots tell how many have memory."""
+    channels = channels or named_channels(dimms, sockets)
     widths = {dimm.width for dimm in dimms}
     rates = {dimm.rate for dimm in dimms}
     if None in widths | rates:
@@ -133,12 +137,20 @@ def named_channels(dimms: tuple[Dimm, ...], sockets: int | None) -> int | None:
 
 def channels(root: Root, sockets: int | None) -> tuple[int | None, int | None]:
     """Returns the numbers of channels with and without a module; None if unknown, or for HBM."""
-    slots = _slots(root)
-    names, used = _channel_names(slots, sockets), [slot for slot in slots if slot.is_filled]
-    if names is None or not used or any(slot.stacked for slot in used):
-        return None, None
+    filled, empty = channels_of(_slots(root), sockets)
+    return (len(filled), len(empty)) if filled else (None, None)
+
+
+def channels_of(slots: Sequence[Dimm], sockets: int | None) -> tuple[list[str], list[str]]:
+    """Returns the names of channels with and without a module; none if unknown, or for HBM."""
+    names = _channel_names(slots, sockets)
+    if names is None or any(slot.stacked and slot.is_filled for slot in slots):
+        return [], []
     filled = {name for name, slot in zip(names, slots, strict=True) if slot.is_filled}
-    return len(filled), len({*names} - filled)
+    used, empty = list[str](), list[str]()
+    for name in dict.fromkeys(names):
+        (used if name in filled else empty).append("".join(name))
+    return used, empty
 
 
 def _channel_names(slots: Sequence[Dimm], sockets: int | None) -> list[tuple[str, ...]] | None:
@@ -152,11 +164,11 @@ def _channel_names(slots: Sequence[Dimm], sockets: int | None) -> list[tuple[str
     return names
 
 
-def _spelled_channel(dimm: Dimm) -> tuple[str, str] | None:
+def _spelled_channel(dimm: Dimm) -> tuple[str] | None:
     for place in (dimm.bank, dimm.locator):
-        match = re.search(r"(.*)CHANNEL[ _]*([A-Z](?![A-Z])|[0-9]+)", place.upper())
+        match = re.search(r".*CHANNEL[ _]*(?:[A-Z](?![A-Z])|[0-9]+)", place.upper())
         if match:
-            return match[1], match[2]
+            return (match[0],)
     return None
 
 

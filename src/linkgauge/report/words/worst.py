@@ -77,7 +77,8 @@ def _worst_cell(run: Run, *, known: bool) -> Line | None:
     if broken:
         result, cell = broken[0]
         what = f" {name(result, cell)}: {cell.reason or ''}{more_of(broken)}"
-        return line(Span(cell.status, TONES[cell.status]), what)
+        word = "fail" if cell.status == "fail" else f"fail {cell.status}"
+        return line(Span(word, TONES[cell.status]), what)
     return _worst_low(run, "low", "" if known else "; no check explains it")
 
 

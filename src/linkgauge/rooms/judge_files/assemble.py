@@ -14,7 +14,7 @@ from linkgauge.backends.sim.machine import parts_of
 from linkgauge.benchmarks.catalog import CATALOG
 from linkgauge.benchmarks.collectives import cell_of
 from linkgauge.benchmarks.table import DeviceSet, Row
-from linkgauge.machine.dimms import named_channels, rate_of
+from linkgauge.machine.dimms import rate_of
 from linkgauge.machine.tree import ADDRESS
 from linkgauge.model.by_name import by_name
 from linkgauge.model.documents.result import CellResult, Result, TransferFigure, worst
@@ -56,7 +56,7 @@ def machine_of(described: Described, backend: str) -> Machine:
             for node, one in reported.nodes.items()
             if one.cpus and node in seen.host.node_cpus
         },
-        memory_rate=rate_of(dimms, named_channels(dimms, reported.sockets))[0] if dimms else None,
+        memory_rate=rate_of(dimms, reported.sockets)[0] if dimms else None,
     )
     inventory = replace(
         seen, host=details, unknown=(),

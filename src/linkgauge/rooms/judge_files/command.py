@@ -47,20 +47,21 @@ def judge_files(asked: JudgeOptions) -> int:
     STREAM, MLC, sysbench, gdsio, fio and others. Learns the machine from the output of nvidia-smi,
     lspci, lscpu, numactl -H, dmidecode -t memory, ibstat, rocm-smi --showtopo and others, and from
     NCCL's topology XML. Shows what each figure should be and why, and what is unknown. Exits with 1
-    if a figure is low.
+    if a figure is low or a tool failed.
 
     Examples:
         linkgauge judge nvbandwidth.log topo.txt
         linkgauge judge nccl.log --machine "8 x H100 SXM"
         kubectl logs job/nccl-tests | linkgauge judge -
     """
-    from linkgauge.model.errors import worst_code
+    from linkgauge.model.errors import LinkgaugeError, worst_code
     from linkgauge.report.live import show_kept
 
     reported = reported_runs(asked)
-    return (
-        worst_code((show_kept(reported.run, reported.kept, reported.display), reported.code)) or 0
-    )
+    shown = show_kept(reported.run, reported.kept, reported.display)
+    code = worst_code((shown, reported.code)) or 0
+    # Where the tool lost figures, the verdict is `fail`. This command has lost none.
+    return 1 if code == LinkgaugeError.exit_code else code
 
 
 class ReportedRun(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -11,7 +11,8 @@ from msgspec.structs import asdict, replace
 
 from linkgauge.benchmarks.catalog import CATALOG
 from linkgauge.benchmarks.table import Layout, Row
-from linkgauge.machine.dimms import Dimm
+from linkgauge.machine.dimms import Dimm, channels_of
+from linkgauge.machine.tree import parse_cpu_list
 from linkgauge.model.grouped import grouped
 from linkgauge.model.names import and_all
 from linkgauge.model.operations.collective import Collective
@@ -45,8 +46,11 @@ class ReportedCard(msgspec.Struct, frozen=True):
     @property
     def narrow(self) -> str:
         """Returns what the link is and could be if it has lost lanes, else nothing."""
-        if not self.width or not self.max_width or self.width >= self.max_width:
-            return ""
+        has_lost = self.width and self.max_width and self.width < self.max_width
+        return self.link if has_lost else ""
+
+    @property
+    def link(self) -> str:
         speed, most = self.speed or 0.0, self.max_speed or 0.0
         return f"PCIe {speed:g} GT/s x{self.width} of {most:g} GT/s x{self.max_width}"
 
@@ -137,6 +141,39 @@ def vendor_of(facts: Facts) -> str:
     known = [product.vendor for product in map(product_of, models) if product]
     named = (v for v, about in VENDORS.items() if any(re.search(about.named, m) for m in models))
     return next(iter(known), facts.vendor or next(named, "nvidia"))
+
+
+def is_telling(facts: Facts) -> bool:
+    """Whether texts without figures tell of adapters, memory, links or a fault. Cards with a slow
+    link may save power."""
+    idle = [one for one in facts.cards if (one.speed or 0) < (one.max_speed or 0)]
+    cards = [one for one in facts.cards if one.narrow or one not in idle]
+    known = cards, facts.joins, facts.adapters, facts.dimms
+    faults = facts.warnings, facts.narrow, facts.log
+    return any(map(bool, (*known, *faults))) or "NET/Socket" in facts.ways
+
+
+def warnings_of(facts: Facts) -> Iterator[str]:
+    """Yields what is odd about a machine by several of its facts."""
+    for index, own in facts.bound.items():
+        near = facts.cpus.get(index)
+        if near and {*parse_cpu_list(own)}.isdisjoint(parse_cpu_list(near)):
+            yield f"the process of GPU {index} is bound to CPUs {own}, but {near} are beside it"
+    if len(facts.nodes) == 1 < (facts.sockets or 1):
+        yield (
+            f"{facts.sockets} sockets are one NUMA node: numa=off or the BIOS (node interleaving, "
+            "NPS0) hides from Linux which memory is near, so much of it is far"
+        )
+    ports = [at for at, bridge in facts.bridges.items() if bridge.acs]
+    if ports and facts.vendor and not any(one.pci for one in facts.gpus.values()):
+        yield (
+            f"ACS redirects at {and_all(ports[:4])}, so that what accelerators below exchange goes "
+            "up to the CPU; no text tells which these are (lspci -tv, and the GPUs' addresses)"
+        )
+    filled, empty = channels_of(facts.dimms, facts.sockets)
+    if filled and empty:
+        of = f"{len(empty)} of {len(filled) + len(empty)} channels"
+        yield f"no memory module at {and_all(empty)}: {of} are empty"
 
 
 class HostFigure(NamedTuple):

@@ -30,7 +30,8 @@ _OF_CALL = re.compile(
     r"(?i)\b(?:CUDA|NVML|HIP|HSA|CU)_\w|\b(?:cuda|hip)Error|\[(?:cuda|hip)|out of mem"
     r"|\b(?:CUDA|NCCL) (?:error|failure)|\berror - |\bFATAL: |allocation failed"
     r"|not (?:supported|found|available|initiali[sz]ed)|\bno .{0,20}devices?\b|\bASSERT\b"
-    r"|(?:cannot|could ?n[o']t|unable|failed) to\b|Completion with error|Failed status|time[d ]*out"
+    r"|(?:cannot|unable|failed) to\b|could ?n[o']t |Completion with error|Failed status"
+    r"|time[d ]*out"
 )
 
 

@@ -20,7 +20,6 @@ from linkgauge.judge.blame.xids import severity_of
 from linkgauge.judge.outcome import Outcome, outcome_of
 from linkgauge.judge.vendor import tool_of
 from linkgauge.machine.kernel_log import printed_log
-from linkgauge.machine.tree import parse_cpu_list
 from linkgauge.model.by_name import by_name
 from linkgauge.model.cell_id import spoken
 from linkgauge.model.documents.result import CellResult, Result, Run
@@ -34,7 +33,17 @@ from linkgauge.report.files import write_run
 
 from .assemble import across, are_judged, machine_of, results_of, results_without_figures
 from .descriptions import FORMS, MOST_BYTES, Described, describe, of_product, read_bytes, read_file
-from .facts import Facts, HostFigure, Log, ReportedFigure, ReportedGpu, merged, vendor_of
+from .facts import (
+    Facts,
+    HostFigure,
+    Log,
+    ReportedFigure,
+    ReportedGpu,
+    is_telling,
+    merged,
+    vendor_of,
+    warnings_of,
+)
 from .failures import meaning_of
 from .products import VENDORS, product_of, split_product
 from .readers import ReadText
@@ -70,7 +79,7 @@ def run_of_texts(texts: Sequence[ReadText], machine: str | None, label: str) -> 
     failures = [failure for log in logs for failure in log.failures]
     is_bare = not reported and all(meaning_of(one.said).status == "skip" for one in failures)
     described = _described(texts, reported, machine)
-    if is_bare and not _is_telling(described.facts):
+    if is_bare and (failures or not is_telling(described.facts)):
         raise _nothing(texts)
     alone, facts = HostFigure("null -> null by host:0.cpu", with_device=True), described.facts
     unclear = {n for n, one in enumerate(reported) if described.is_unclear and one.is_of_pair}
@@ -129,18 +138,6 @@ def _cached(reported: Sequence[ReportedFigure], facts: Facts) -> set[int]:
 
 
 _CACHED = 256 << 20
-
-
-def _is_telling(facts: Facts) -> bool:
-    """Whether texts without figures show a fault, or links that are as fast and wide as can be: an
-    idle link may be slow to save power."""
-    links = [one for one in facts.cards if one.width and one.max_width]
-    is_whole = bool(links) and all(one.speed == one.max_speed for one in links)
-    slow = [one for one in facts.nics.values() if (one.speed or 0) < (one.max_speed or 0)]
-    is_joined = any(how[:2] in ("NV", "XG") for how in facts.joins.values())
-    has_links = is_joined or any(gpu.links for gpu in facts.gpus.values())
-    is_telling = bool(facts.warnings or facts.narrow or facts.log or slow) or is_whole or has_links
-    return is_telling or any(one.narrow for one in links)
 
 
 def _nothing(texts: Sequence[ReadText]) -> InputError:
@@ -225,7 +222,7 @@ def _about(texts: Sequence[ReadText], logs: Sequence[Log], described: Described)
         ways=tuple(sorted(known.ways)),
         adapters=known.used_adapters or known.adapters or _named_adapters(known.settings),
         nearest={str(index): near for index, near in known.nearest.items()},
-        warnings=(*_odd(known), *sorted(known.warnings)),
+        warnings=(*warnings_of(known), *sorted(known.warnings)),
         failed=(
             *(one for log in logs for one in log.remarks),
             *(
@@ -246,27 +243,6 @@ def _has_failed(text: ReadText) -> bool:
 def _named_adapters(settings: Mapping[str, str]) -> int | None:
     names = settings.get("NCCL_IB_HCA", "")
     return 1 + names.count(",") if "," in names and "^" not in names else None
-
-
-def _odd(facts: Facts) -> Iterator[str]:
-    for index, own in facts.bound.items():
-        near = facts.cpus.get(index)
-        if near and {*parse_cpu_list(own)}.isdisjoint(parse_cpu_list(near)):
-            yield f"the process of GPU {index} is bound to CPUs {own}, but {near} are beside it"
-    if len(facts.nodes) == 1 < (facts.sockets or 1):
-        yield (
-            f"{facts.sockets} sockets are one NUMA node: numa=off or the BIOS (node interleaving, "
-            "NPS0) hides from Linux which memory is near, so much of it is far"
-        )
-    ports = [at for at, bridge in facts.bridges.items() if bridge.acs]
-    if ports and facts.vendor and not any(one.pci for one in facts.gpus.values()):
-        yield (
-            f"ACS redirects at {and_all(ports[:4])}, so that what accelerators below exchange goes "
-            "up to the CPU; no text tells which these are (lspci -tv, and the GPUs' addresses)"
-        )
-    filled = {one.bank for one in facts.dimms if one.width}
-    if empty := dict.fromkeys(o.bank for o in facts.dimms if o.bank and o.bank not in filled):
-        yield f"no memory module at {and_all(empty)}"
 
 
 def keep(run: Run, out: Path) -> Path:

@@ -65,6 +65,8 @@ def _read(run: Run, tool: ToolRun) -> Iterator[Line]:
         each += [
             f"{count_of(count, 'link')} of {kind} at the first" for kind, count in links.items()
         ]
+        if tool.adapters and (rate := tool.settings.get("adapter Gb/s")):
+            each.append(f"{count_of(tool.adapters, 'adapter')} of {rate} Gb/s")
         figures = f"{and_all(each)}, but no tool's figures"
     yield line(f"Read from {and_all(tool.files)}: {figures}.")
     left = tool.lines - tool.understood

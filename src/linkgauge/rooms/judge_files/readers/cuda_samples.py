@@ -103,8 +103,12 @@ _PAGEABLE = (
 )
 
 
+_SUM = "{:g} GB/s are the sum of {} devices, one after another: each is taken to have an equal part"
+
+
 def _read_bandwidth(seen: TextScan) -> None:
-    """Reads bandwidthTest. Leaves out sums of devices, and pageable memory (no link's rate)."""
+    """Reads bandwidthTest. Leaves out pageable memory, whose rate is no link's. Of a sum over
+    devices, which it measures one after another, each is taken to have an equal part."""
     usual = {"gpu": "0", "from": "", "to": "", "count": "1", "kind": "PINNED", "unit": "G"}
     for said in seen.rows(
         r"\s*Device (?P<gpu>\d{1,3}): (?P<model>.{1,100})",
@@ -120,13 +124,16 @@ def _read_bandwidth(seen: TextScan) -> None:
         *_FAILED,
         **usual,
     ):
-        ends = [None if said[end] == "H" else int(said["gpu"]) for end in ("from", "to")]
-        is_local, is_pinned = ends[0] == ends[1], said["kind"].upper() in ("PINNED", "-PINNED")
+        count, is_local = int(said["count"]), said["from"] == said["to"]
+        is_pinned = said["kind"].upper() in ("PINNED", "-PINNED")
         seen.remarks += [] if is_pinned or not said["kind"] else [_PAGEABLE]
-        if said["from"] and said["count"] == "1" and (is_pinned or is_local):
+        if said["from"] and 0 < count < 65 and (is_pinned or is_local):
             rate = float(said["rate"]) * scale_of(said["unit"]) / 1e9
-            moved = rate / (2 if is_local else 1)
-            seen.figures.append(copied(ends[0], ends[1], moved, int(said["size"])))
+            seen.remarks += [_SUM.format(rate, count)] if count > 1 else []
+            moved = rate / count / (2 if is_local else 1)
+            for gpu in range(count) if count > 1 else (int(said["gpu"]),):
+                source, to = (None if said[end] == "H" else gpu for end in ("from", "to"))
+                seen.figures.append(copied(source, to, moved, int(said["size"])))
     seen.log("bandwidthTest", sure=True)
 
 

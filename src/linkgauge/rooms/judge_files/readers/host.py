@@ -1,4 +1,5 @@
-"""Reads lscpu, numactl -H, dmidecode and the kernel's log, and STREAM, Intel MLC and sysbench."""
+"""Reads lscpu, numactl -H, dmidecode and the kernel's log, and STREAM, BabelStream, Intel MLC and
+sysbench."""
 
 from __future__ import annotations
 
@@ -15,7 +16,14 @@ from linkgauge.model.operations.operation import PRIMES, ArrayOperation
 from linkgauge.model.transfer import Report
 from linkgauge.model.units import LATENCY, RATE, STREAM
 
-from ..facts import HostFigure, NarrowLink, ReportedFigure, ReportedNic, ReportedNode
+from ..facts import (
+    HostFigure,
+    NarrowLink,
+    ReportedFigure,
+    ReportedGpu,
+    ReportedNic,
+    ReportedNode,
+)  # fmt: skip
 from ..lines import DECIMAL, index_of, scale_of
 from ..scan import Grid, TextScan, rates
 
@@ -118,6 +126,7 @@ def _slot(fields: Mapping[str, str]) -> Dimm:
         kit=0, alone=fields.get("Form Factor") in ("Row Of Chips", "Die", "CAMM"),
         width=number("Data Width") if number("Size") else None,
         rate=rate * 1e6 if rate else None, stacked="HBM" in fields.get("Type", ""),
+        is_filled=number("Size") is not None,
     )  # fmt: skip
 
 
@@ -132,6 +141,8 @@ _SLOT = re.compile(
 _LOGGED = re.compile(
     r".*(?:Xid \(|AER: |PCIe Bus Error|Hardware Error|EDAC |probe of |probe failure|off the bus).*"
 )
+_FIRST = 2.5
+"""The GT/s of PCIe's first generation, at which no board of our time stays by design."""
 _NICS = re.compile("mlx|bnxt|ice|i40e|ixgbe|irdma|ionic|efa")
 
 
@@ -149,7 +160,9 @@ def _kernel_log(seen: TextScan) -> None:
         is_own = _is_right_above(port, at)
         where = "" if is_own else f", at {port}: its own link, or one above"
         nics = {at: nic if is_own else ReportedNic(pci=at)} if _NICS.match(own[1]) else {}
-        narrow = [NarrowLink((at,), f"{nic.narrow}{where}")] if nic.narrow else []
+        # The kernel reads it at the start, before a link saves power.
+        is_slow = speed <= _FIRST < most / 2
+        narrow = [NarrowLink((at,), f"{nic.link}{where}")] if nic.narrow or is_slow else []
         seen.facts(nics=nics, narrow=frozenset(narrow))
     for _, own in seen.each(_LOGGED):
         for line in printed_log([own[0]]).lines:
@@ -178,11 +191,35 @@ _stream = rates(
     rf"\s*(?P<kind>Copy|Scale|Add|Triad):\s+(?P<rate>{DECIMAL})(?:\s+{DECIMAL}){{3}}",
     rf"\s*-> (?P<kind>Copy|Scale|Add|Triad):\s+(?P<rate>{DECIMAL}) MB/s\b",
     r"={3,} \[(?P<run>[\w -]{1,40})\](?: .{0,200})? =+$",  # before each run of a script
+    r".*STREAM Benchmark implementation in (?P<run>CUDA|HIP)\b",
+    r"Function\s+(?:Best )?Rate \(?(?P<unit>[MG]i?)B/s",
     r"\s*(?P<failed>Failed Validation on array .{1,100})",
     r"\s*Array size = (?P<size>\d{1,12}) \(elements\)",
     r"\s*This system uses (?P<element>\d{1,2}) bytes per array element",
     run="all", size="10000000", element="8", unit="M",
 )  # fmt: skip
+
+
+_BABEL = {"Copy": "copy", "Triad": "triad"}
+
+
+def _babelstream(seen: TextScan) -> None:
+    """Reads BabelStream, or GPU-STREAM as it was called, of a device. On CPUs it names none."""
+    model = seen.first(re.compile(r"Using (?:\w{2,8} )?device:? (\S.{2,60}?)(?: \(compute_.*)?$"))
+    if not model:
+        return
+    seen.gpus[0] = ReportedGpu(model)
+    for said in seen.rows(
+        rf"(?P<kind>Copy|Mul|Add4?|Triad|Dot|Nstream)\s+(?P<rate>{DECIMAL})(?:\s+{DECIMAL}){{3}}\s*$",
+        r"Function\s+(?P<unit>Mi?|Gi?)Bytes/sec",
+        rf"Array size: (?P<size>{DECIMAL}) (?P<prefix>[KMG]i?)B",
+        r"(?P<failed>Validation failed on .{1,100})", unit="M", size="1", prefix="G",
+    ):  # fmt: skip
+        if kind := _BABEL.get(said["kind"]):
+            size = round(float(said["size"]) * scale_of(said["prefix"]))
+            rate = float(said["rate"]) * scale_of(said["unit"])
+            seen.figures.append(ReportedFigure(f"device_memory_{kind}", "0", "0", rate, size))
+    seen.log("BabelStream")
 
 
 _MIXED = 1.5
@@ -308,6 +345,7 @@ READERS = {
         "Hardware Error", "EDAC ", "probe of ", "probe failure", "off the bus",
     ),
     _stream: ("Copy:", "Scale:", "Add:", "Triad:", "Failed Validation"),
+    _babelstream: ("Bytes/sec",),
     _mlc: ("Memory Latency Checker", "Measuring idle", "Measuring Memory", "Numa node"),
     _sysbench: ("events per second", "FATAL: "), _sysbench_memory: ("MiB transferred",),
 }  # fmt: skip

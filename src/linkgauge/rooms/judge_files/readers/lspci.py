@@ -24,8 +24,9 @@ _HEAD = re.compile(
     r"(?=[\"']?\s*(?:$|-\w|\||\d?>))"
 )
 """A function's address, class and name, or its address alone, before lines that grep left."""
-_OWN = re.compile(r"[\s.]|$|\w{3,12}: ")
-"""What a line of a function begins with; grep and pages leave some without their indent."""
+_OWN = re.compile(r"[\s.]|\[\.|$|\w{3,12}: ")
+"""What a line of a function begins with; grep and pages leave some without their indent, and
+people leave lines out."""
 _GPU = re.compile("3D controller|VGA compatible|Processing accelerators|Display controller")
 _MAKERS = re.compile("NVIDIA|Advanced Micro|AMD/ATI|Intel|Rebellions|Graphcore|T-Head|Alibaba")
 _NIC = re.compile("Infiniband controller|Ethernet controller|Fabric controller|Network controller")
@@ -41,8 +42,11 @@ _LINK = re.compile(rf"(LnkCap|LnkSta):.*?Speed ({DECIMAL})GT/s.{{0,20}}?, Width 
 _NODE = re.compile(r"NUMA node: (\d{1,3})")
 _ACS = re.compile(r"ACSCtl:.*?ReqRedir([+-]).*?CmpltRedir([+-])")
 _ORDER = re.compile(r"RlxdOrd([+-])")
-_OWN_SWITCH = re.compile(r"AMD/ATI|\[AMD\] Vega")
+_OWN_SWITCH = re.compile(
+    r"AMD/ATI|\[AMD\] Vega|DG2|Battlemage|\[Arc|Device (?:4fa\d|e2f[0-9a-f])\b"
+)
 _BUSES = re.compile("Bus: primary=.., secondary=([0-9a-f]{2}), subordinate=([0-9a-f]{2})")
+_TRAINS = re.compile(r"\bTrain\+.{0,40}\bDLActive-")
 _PORT = re.compile(r"Express .{0,12}?(Upstream Port|Downstream Port|Root Port)")
 
 
@@ -100,8 +104,10 @@ def _listed(seen: TextScan) -> None:
         for one, link in links.items()
         if one.address.endswith("0") and (one in asked or not (one.kind or _is_port(link, links)))
     )
-    gone = (f"{one.address} does not answer (rev ff): lost, or powered down"
-            for one in found if "(rev ff)" in one.name)  # fmt: skip
+    gone = [f"{one.address} does not answer (rev ff): lost, or powered down"
+            for one in found if "(rev ff)" in one.name]  # fmt: skip
+    gone += [f"the link below {one.address} trains and never comes up (Train+, DLActive-)"
+             for one in found if _TRAINS.search(one.body)]  # fmt: skip
     seen.facts(
         bridges=known, relaxed=all(ordered) if ordered else None, nics=nics,
         warnings=frozenset(gone),
@@ -130,11 +136,13 @@ def _card(one: _Function, bridges: Mapping[str, _Function]) -> dict[str, Any]:
 
 
 def _slot(card: _Function, above: Sequence[_Function]) -> str:
-    """Returns the text of the port in the slot: on AMD's cards, their own switch's upper port."""
+    """Returns the text of the port in the slot: of AMD's and Intel's cards, that of the upper port
+    of their own switch."""
     if not _OWN_SWITCH.search(card.name):
         return card.body
     own = [*takewhile(lambda port: _OWN_SWITCH.search(port.name), above)]
-    return own[-1].body if own else card.body if above else ""
+    is_plain = above and "Intel" not in card.name  # whose own end always says 2.5 GT/s x1
+    return own[-1].body if own else card.body if is_plain else ""
 
 
 def _model(name: str) -> str | None:

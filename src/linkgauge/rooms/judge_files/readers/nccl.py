@@ -100,7 +100,10 @@ def _read_tables(seen: TextScan) -> None:
     found = [*seen.each(_DEBUG, _RANK)]
     debug = [match for _, match in found if match.re is _DEBUG]
     ranks = {number: match for number, match in found if match.re is _RANK}
-    if not heads and not ranks and not debug:
+    for _, own, so_far in seen.marks(*_ENDED, test="nccl-tests"):
+        if "said" in own:
+            seen.fail(own["said"], so_far["test"])
+    if not (heads or ranks or debug or seen.failures):
         return
     lists = _lists(ranks, heads)
     # A list of other hosts than those of the list before is of another run.
@@ -117,12 +120,9 @@ def _read_tables(seen: TextScan) -> None:
         hosts = dict.fromkeys([*hosts][:1])
         ranks = {number: match for number, match in ranks.items() if match["host"] in hosts}
     _tables(seen, heads, list(ranks))
-    if not heads and not ranks:
+    if not (heads or ranks or seen.failures):
         seen.facts(**facts)
         return
-    for _, own, so_far in seen.marks(*_ENDED, test="nccl-tests"):
-        if "said" in own:
-            seen.fail(own["said"], so_far["test"])
     seen.hosts = tuple(hosts)
     if not ranks and len(said := dict.fromkeys(match[1] for match in debug if match[1])) > 1:
         seen.hosts = tuple(said)  # one alone may be the host whose lines were kept
@@ -384,4 +384,7 @@ def _calls_of(one: object) -> list[Call]:
     return _calls(" ".join("".join(str(word).split()) or "-" for word in said), 1e-6)
 
 
-READERS = {_read_tables: ("count", "Pid", "CCL ", "float"), _read_json: ('"results"',)}
+READERS = {
+    _read_tables: ("count", "Pid", "CCL ", "float", "failure common."),
+    _read_json: ('"results"',),
+}

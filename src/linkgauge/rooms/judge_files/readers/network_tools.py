@@ -45,8 +45,15 @@ def _perf(seen: TextScan, test: str, size: float, time: float, rate: float, unit
         seen.figures.append(sent(name, int(size), figure))
 
 
+_PERF_COMMAND = re.compile(r".{0,200}?\bib_(?:write|read|send)_(?:bw|lat)\b")
+_PERF_FAILED = (
+    r"\s*(?P<failed>(?:\w{4,30}: )?(?:Couldn't|[Ff]ailed to|Unable to|Completion with error|"
+    r"Failed status) .{2,120})"
+)
+
+
 def _perftest(seen: TextScan) -> None:
-    settings = dict[str, str]()
+    settings, is_own = dict[str, str](), any(map(_PERF_COMMAND.match, seen.lines))
     for document in seen.documents("test_info"):
         test, unit = (at(document, str, "test_info", key) for key in ("test", "BW_unit"))
         keys = ("MsgSize", "t_avg", "BW_average")
@@ -59,6 +66,7 @@ def _perftest(seen: TextScan) -> None:
         r"\s*#(?P<columns>bytes(?:\s+#?iterations)?\s+(?:BW |t_|MsgRate).{0,400})",
         r"\s*(?P<cells>(?P<size>\d{1,13})(?:\s+[\d.]{1,20}){2,}).*",
         r".{0,80}?(?P<failed>VALIDATION: (?:FAILED|ERROR).{0,200})",
+        *([_PERF_FAILED] if is_own else []),
         r"Picking device No\. (?P<device>\d{1,3})",
         r"\s*Mtu\s*: (?P<mtu>\d{2,5})\[B\]",
         r".{0,60}\bDevice\s*: (?P<soft>(?:rxe|siw)\w{0,20})",
@@ -72,12 +80,16 @@ def _perftest(seen: TextScan) -> None:
         times = said.get("t_typical[usec]") or said.get("t_avg[usec]", "")
         time, rate = (number_of(one) or 0.0 for one in (times, said.get(f"BW average[{unit}]", "")))
         _perf(seen, said["test"], int(said["size"]), time, rate, unit)
+    del seen.failures[1:]  # the first line tells the cause
     seen.log("perftest", settings=settings)
 
 
 def _tcp(seen: TextScan, rate: float, streams: float, role: str = "") -> None:
     if rate:
-        name, count = "nic_tcp_iperf3" + "_back" * role.startswith("[RX"), max(int(streams), 1)
+        name, count = (
+            "nic_tcp_iperf3" + "_back" * role.startswith(("[RX", "Rev")),
+            max(int(streams), 1),
+        )
         seen.figures.append(sent(name, 128 << 10, rate / 8, _TCP, count))
 
 
@@ -102,10 +114,11 @@ def _iperf3(seen: TextScan) -> None:
     for said in seen.rows(
         rf"{_STREAM}0\.00-{_RATE}\s*(?P<again>(?:\d{{1,9}}(?![\d.]))?).*(?P<end>receiver|sender)",
         r"\s*iperf3: (?P<failed>error - .{1,200})",
+        r"Connecting to host (?P<back>)", r"(?P<back>Reverse mode), ",
         r"\s*\[.{1,5}\] local (?P<local>\S{1,45} port \d{1,5}) connected to "
-        r"(?P<remote>\S{1,45} port \d{1,5})",
-    ):
-        key = said["role"], said["stream"], said["end"]
+        r"(?P<remote>\S{1,45} port \d{1,5})", back="",
+    ):  # fmt: skip
+        key = said["role"] or said["back"], said["stream"], said["end"]
         runs += [{}] if not runs or key in runs[-1] else []
         rate = (number_of(said["rate"]) or 0.0) * scale_of(said["unit"])
         runs[-1][key] = rate, int(said["again"] or 0) if said["end"] == "sender" else 0
@@ -134,7 +147,9 @@ _OSU = {
     "Latency": ("osu_latency", 1e-6), "Bandwidth": ("osu_bw", 1e6),
     "Bi-Directional Bandwidth": ("osu_bibw", 1e6),
     "Multiple Bandwidth / Message Rate": ("osu_mbw_mr", 1e6),
+    "latency": ("osu_latency", 1e-6), "bw": ("osu_bw", 1e6), "bibw": ("osu_bibw", 1e6),
 }  # fmt: skip
+"""The benchmarks by the words of their heads and of their commands."""
 _OSU_HEAD = (
     rf"\s*#\s*OSU MPI.{{0,40}}?(?P<test>{'|'.join(reversed(_OSU))}) Test"
     r"(?:\s+v(?P<version>\S{1,12}))?"
@@ -147,7 +162,8 @@ def _osu(seen: TextScan) -> None:
     for said in seen.rows(
         _OSU_HEAD,
         r"\s*#.* Buffer on \w+ \((?P<from>\w)\) and Receive Buffer on \w+ \((?P<to>\w)\)",
-        r".{0,400}?\bosu_\w{1,20} (?:.{0,200} )?(?P<from>[DHM])\s+(?P<to>[DHM])\s*$",
+        r".{0,400}?\bosu_(?:[a-z]{3,8}_)?(?:(?P<test>latency|bibw|bw)\b|\w{1,20})"
+        r"(?: (?:.{0,200} )?(?P<from>[DHM])\s+(?P<to>[DHM])\s*$)?",
         rf"\s*(?P<size>\d{{1,12}})\s+(?P<rate>{DECIMAL})(?P<result>(?:\s+(?:Pass|Fail))?)"
         rf"(?:\s+{DECIMAL}){{0,8}}\s*$",
         _OSU_ERROR, r"\s*#",
@@ -156,7 +172,7 @@ def _osu(seen: TextScan) -> None:
         if test is None:
             continue
         name, scale = _OSU[test]
-        if size or test == "Latency":
+        if size or name == "osu_latency":
             rate, column = float(said["rate"]) * scale, "1" if size else "1, no bytes"
             seen.figures.append(sent(name, size, rate, _MESSAGES, column))
         if "Fail" in said["result"]:
@@ -227,8 +243,8 @@ _nixl = rates(  # whose names of columns stand two spaces apart
 
 
 READERS = {
-    _perftest: ("#bytes", "VALIDATION: ", '"test_info"'),
+    _perftest: ("#bytes", "VALIDATION: ", '"test_info"', "ib_read_", "ib_write_", "ib_send_"),
     _iperf3: ('"start"', "bits/sec", "iperf3: error"),
-    _osu: ("OSU MPI", "DATA VALIDATION"), _imb: ("#repetitions",),
+    _osu: ("OSU MPI", "DATA VALIDATION", "osu_"), _imb: ("#repetitions",),
     _ucx: ("message rate",), _nixl: ("Block Size (B)",),
 }  # fmt: skip

@@ -38,6 +38,29 @@ def _ports(seen: TextScan) -> None:
         seen.facts(adapters=len(rates), settings={"adapter Gb/s": rates[0]})
 
 
+_LANE = {"SDR": 2.5, "DDR": 5, "QDR": 10, "FDR10": 10, "FDR": 14, "EDR": 25, "HDR": 50, "NDR": 100,
+         "XDR": 200}  # fmt: skip
+"""The Gb/s of an InfiniBand lane."""
+
+
+def _lanes(seen: TextScan) -> None:
+    """Reads mlxlink and opainfo: a port's lanes, and the speed of each or of all."""
+    ports = list[float]()
+    for _, own, said in seen.marks(
+        r"\s*(?:Port)?State\s*: +(?P<state>\w{2,20})",
+        r"\s*Speed\s*: IB-(?P<lane>\w{3,5})\s*$",
+        r"\s*Speed\s*: (?P<whole>\d{2,3})G\w*\s*$",
+        r"\s*LinkSpeed\s+Act: (?P<lane>\d{1,3})Gb\b",
+        r"\s*(?:Width\s*:|LinkWidth\s+Act:) (?P<lanes>\d{1,2})(?:x|\s)",
+    ):
+        if "lanes" in own and said.get("state") == "Active" and ("lane" in said or "whole" in said):
+            kind, lanes = said.get("lane", ""), int(own["lanes"])
+            each = _LANE.get(kind) or float(kind if kind.isdecimal() else 0)
+            ports.append(lanes * each or float(said.get("whole", 0)))
+    for rate, count in Counter(ports).most_common(1):
+        seen.facts(adapters=count, settings={"adapter Gb/s": f"{rate:.0f}"})
+
+
 _LANES = re.compile(r"\s*LinkWidth(Supported|Enabled|Active):\.*(\d{1,2}X.{0,40})")
 
 
@@ -82,16 +105,21 @@ def _ethtool(seen: TextScan) -> None:
         seen.facts(warnings=frozenset(warnings))
 
 
+_IN_BITS = {"M": 1e-3, "G": 1.0}
+
+
 def _adapters(seen: TextScan) -> None:
     """Notes the adapters' speed: the most frequent one, and the highest of several. A speed with a
     decimal is in GB/s, without in Mb/s."""
     _ethtool(seen)
     speeds = Counter(
-        round(float(said["rate"]) * (8 if "." in said["rate"] else 1e-3))
+        round(float(said["rate"]) * (8 if "." in said["rate"] else _IN_BITS[said["unit"]]))
         for said in seen.rows(
+            r".{0,120}?\b[Ll]ink is [Uu]p\b[ ,at-]{1,6}(?P<rate>\d{1,6}) ?(?P<unit>[MG])bps",
             r"\s*Speed: (?P<rate>\d{4,7})Mb/s",
             r'.{0,200}?<net name=[^>]{1,60} speed="(?P<rate>\d{4,6})"',
             r".{0,400}?\bNET\[(?P<rate>\d{1,3}\.\d)\]",
+            unit="M",
         )
     )
     if speeds:
@@ -101,6 +129,6 @@ def _adapters(seen: TextScan) -> None:
 
 READERS = {
     _ibstat: ("CA '", "device '", "hca_id:"), _ports: ("State: Active, ",),
-    _port_width: ("LinkWidthActive",),
-    _adapters: ("Settings for ", "Speed:", "<net", "NET["),
+    _port_width: ("LinkWidthActive",), _lanes: ("Operational Info", "LinkWidth "),
+    _adapters: ("Settings for ", "Speed:", "<net", "NET[", "ink is "),
 }  # fmt: skip

@@ -1,0 +1,210 @@
+"""Texts without a tool's head or without its figures, and tools of other makers."""
+
+from __future__ import annotations
+
+import pytest
+
+from command_kit import called
+
+
+def answer_of(folder, text):
+    (folder / "text.txt").write_text(text)
+    done = called("judge", folder / "text.txt", COLUMNS=200)
+    return " ".join((done.stdout + done.stderr).split())
+
+
+BABEL = """\
+BabelStream
+Version: 5.0
+Implementation: CUDA
+Running kernels 100 times
+Array size: 268.4 MB (=0.3 GB)
+Using CUDA device NVIDIA A100-SXM4-40GB
+{}Function    MBytes/sec  Min (sec)   Max         Average
+Copy        {:.3f} 0.00038     0.00039     0.00039
+Mul         1360437.756 0.00039     0.00040     0.00040
+Triad       {:.3f} 0.00058     0.00060     0.00059
+Dot         1353461.767 0.00040     0.00041     0.00040
+"""
+
+
+@pytest.mark.parametrize(("share", "verdict"), [(1.0, "ok"), (0.5, "fail slow")])
+def test_babelstream_is_judged_by_the_memory(share, verdict, tmp_path):
+    answer = answer_of(tmp_path, BABEL.format("", share * 1400256.415, share * 1377517.491))
+    assert f"{1400.256 * share:.4g}" in answer.replace(" GB/s", "")
+    assert f"verdict: {verdict}" in answer
+
+
+def test_wrong_sums_of_babelstream_fail(tmp_path):
+    failed = "Validation failed on a[]. Average error 28585402504.791607\n"
+    answer = answer_of(tmp_path, BABEL.format(failed, 1400256.4, 1377517.5))
+    assert "verdict: fail wrong-bytes" in answer
+    assert "BabelStream says: Validation failed on a[]" in answer
+
+
+def test_the_head_of_stream_tells_its_unit(tmp_path):
+    text = """\
+ STREAM Benchmark implementation in HIP
+Function      Rate (GiB/s)  Avg time(s)  Min time(s)  Max time(s)
+Copy:         354.2486      0.00294810   0.00282288   0.00406599
+"""
+    answer = answer_of(tmp_path, text)
+    assert "380" in answer  # GB/s
+    assert "all CPUs" not in answer
+
+
+LIMITED = (
+    "{}pci 0000:01:00.0: 8.000 Gb/s available PCIe bandwidth, limited by {} GT/s PCIe x4 link at "
+    "0000:00:00.0 (capable of 31.504 Gb/s with {} GT/s PCIe x4 link)\n"
+)
+
+
+@pytest.mark.parametrize("stamp", ["", "[    0.289221] [      T1] "])
+@pytest.mark.parametrize(
+    ("speed", "most", "warns"),
+    [("2.5", "8.0", True), ("8.0", "16.0", False), ("2.5", "5.0", False)],
+)
+def test_a_link_at_the_first_generation(stamp, speed, most, warns, tmp_path):
+    """An older slot may be a generation behind its card: that is no fault."""
+    answer = answer_of(tmp_path, LIMITED.format(stamp, speed, most))
+    assert ("verdict: warn" in answer) == warns
+    assert ("PCIe 2.5 GT/s x4 of 8 GT/s x4" in answer) == warns
+
+
+SLOT = """\
+Memory Device
+\tSize: {}
+\tLocator: DIMM{}
+\tBank Locator: _Node{}_Channel{}_Dimm{}
+\tConfigured Memory Speed: 1867 MT/s
+
+"""
+EMPTY = "No Module Installed"
+
+
+def slots(filled):
+    """Two nodes of four channels with two slots each."""
+    places = [(node, channel, slot) for node in "01" for channel in "0123" for slot in "01"]
+    return "".join(SLOT.format("8 GB" if filled(*at) else EMPTY, "".join(at), *at) for at in places)
+
+
+def test_channels_without_a_module_are_counted(tmp_path):
+    answer = answer_of(tmp_path, slots(lambda node, channel, slot: channel == slot == "0"))
+    assert "verdict: warn" in answer
+    assert "6 of 8 channels are empty" in answer
+
+
+def test_an_empty_second_slot_of_each_channel_is_no_alarm(tmp_path):
+    answer = answer_of(tmp_path, slots(lambda node, channel, slot: slot == "0"))
+    assert "verdict: not judged" in answer
+    assert "empty" not in answer
+
+
+PORTS = {
+    "mlxlink": """\
+State                           : Active
+Physical state                  : LinkUp
+Speed                           : IB-HDR
+Width                           : 2x
+Enabled Link Speed              : 0x00000075 (HDR,EDR,FDR,QDR,SDR)
+Operational Info
+""",
+    "opainfo": """\
+   PortState:     Active
+   LinkSpeed      Act: 25Gb         En: 25Gb
+   LinkWidth      Act: 4            En: 4
+   LinkWidthDnGrd ActTx: 4  Rx: 4   En: 3,4
+""",
+}
+
+
+@pytest.mark.parametrize("tool", PORTS)
+def test_the_speed_of_a_port_without_figures(tool, tmp_path):
+    answer = answer_of(tmp_path, PORTS[tool])
+    assert "1 adapter of 100 Gb/s" in answer
+    assert "verdict: not judged" in answer
+
+
+def iperf3(rate, head=""):
+    return f"""\
+Connecting to host 192.0.2.6, port 5201
+{head}[  4] local 192.0.2.11 port 56650 connected to 192.0.2.6 port 5201
+[  4]   0.00-10.00  sec  5.53 GBytes  {rate} Gbits/sec                  sender
+[  4]   0.00-10.00  sec  5.53 GBytes  {rate} Gbits/sec                  receiver
+"""
+
+
+def test_both_directions_of_iperf3_are_two_figures(tmp_path):
+    back = iperf3("5.75", "Reverse mode, remote host 192.0.2.6 is sending\n")
+    up = "ixgbe 0000:24:00.0 enp36s0: NIC Link is Up 10 Gbps, Flow Control: RX/TX\n"
+    answer = answer_of(tmp_path, up + iperf3("4.75") + back + iperf3("4.75"))
+    assert "nic_tcp_iperf3 4.75 Gb/s" in answer
+    assert "nic_tcp_iperf3_back 5.75 Gb/s" in answer
+    assert "1 adapter of 10 Gb/s" in answer
+
+
+def test_the_command_names_a_test_of_osu_without_its_head(tmp_path):
+    run = "mpirun -np 2 -mca pml {} ./osu_put_bw\n[...]\n1048576    {}\n4194304    {}\n"
+    answer = answer_of(
+        tmp_path, run.format("ucx", 4004.36, 3763.7) + run.format("cm", 12381, 12246)
+    )
+    assert "Runs of osu_bw differ in 3.76 GB/s and 12.2 GB/s" in answer
+
+
+NO_MEMORY = "$ ib_read_bw -q 30 192.0.2.7\nCouldn't allocate MR\nfailed to create mr\n"
+NO_FABRIC = """\
+# Using devices
+gpu: Test CUDA failure common.cu:1030 'system not yet initialized'
+ .. gpu pid 3018: Test failure common.cu:937
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (NO_MEMORY, "perftest says: Couldn't allocate MR"),
+        (NO_FABRIC, "'system not yet initialized'"),
+    ],
+)
+def test_a_tool_that_ended_before_its_table_fails(text, said, tmp_path):
+    answer = answer_of(tmp_path, text)
+    assert "verdict: fail error" in answer
+    assert said in answer
+
+
+def test_a_sum_over_devices_is_divided(tmp_path):
+    text = """\
+[CUDA Bandwidth Test] - Starting...
+ Host to Device Bandwidth, 2 Device(s)
+ PINNED Memory Transfers
+   Transfer Size (Bytes)        Bandwidth(GB/s)
+   32000000                     19.9
+"""
+    answer = answer_of(tmp_path, text)
+    assert "19.9 GB/s are the sum of 2 devices, one after another" in answer
+    assert "host_to_device_memcpy_ce host:0 -> cuda:1 9.95 GB/s" in answer
+
+
+ARC = """\
+03:00.0 VGA compatible controller: Intel Corporation DG2 [Arc A770] (rev 08)
+\tLnkCap:\tPort #0, Speed 2.5GT/s, Width x1, ASPM L0s L1
+\tLnkSta:\tSpeed 2.5GT/s, Width x1
+"""
+
+
+def test_the_own_end_of_an_arc_card_is_no_fault(tmp_path):
+    answer = answer_of(tmp_path, ARC)
+    assert "always says PCIe 2.5 GT/s x1, which is no fault" in answer
+    assert "verdict: not judged" in answer
+
+
+def test_a_port_whose_link_never_comes_up(tmp_path):
+    text = """\
+02:03.0 PCI bridge [0604]: ASMedia Technology Inc. ASM2824 PCIe Gen3 Packet Switch (rev 01)
+[...]
+\t\tLnkSta:\tSpeed 5GT/s (downgraded), Width x1 (ok)
+\t\t\tTrErr- Train{} SlotClk+ DLActive{} BWMgmt+ ABWMgmt-
+"""
+    said = "the link below 0000:02:03.0 trains and never comes up"
+    assert said in answer_of(tmp_path, text.format("+", "-"))
+    assert said not in answer_of(tmp_path, text.format("-", "+"))
