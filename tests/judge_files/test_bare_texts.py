@@ -143,6 +143,14 @@ def test_both_directions_of_iperf3_are_two_figures(tmp_path):
     assert "1 adapter of 10 Gb/s" in answer
 
 
+def test_the_slow_port_of_a_server_is_not_its_network(tmp_path):
+    up = "igb 0000:02:00.0 eno1: igb: eno1 NIC Link is Up 1000 Mbps Full Duplex\n"
+    assert "adapter of" not in answer_of(tmp_path, up + iperf3("94.1"))
+    both = f"{up}ice 0000:41:00.0 ens1: NIC Link is up 100 Gbps Full Duplex\n"
+    settings = f"{both}Settings for ens1:\n\tSpeed: 100000Mb/s\n"
+    assert "1 adapter of 100 Gb/s" in answer_of(tmp_path, settings + iperf3("94.1"))
+
+
 def test_the_command_names_a_test_of_osu_without_its_head(tmp_path):
     run = "mpirun -np 2 -mca pml {} ./osu_put_bw\n[...]\n1048576    {}\n4194304    {}\n"
     answer = answer_of(

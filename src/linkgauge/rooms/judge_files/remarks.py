@@ -143,7 +143,7 @@ def _of_hosts(seen: _Seen) -> None:
     if seen.is_across and not seen.is_net and {"P2P", "SHM"} & {*tool.ways}:
         seen.say("containers", nodes=len(tool.hosts))
     elif seen.is_across:
-        count = tool.adapters
+        count = tool.adapters or len(seen.known.adapters)
         known = f"{count_of(count, 'adapter')} a host, but" if count else "no adapter and"
         nodes = len(tool.hosts) if len(tool.hosts) > 1 else "Several"
         racks = [m for m in seen.models if re.search(r"\bG[BR][23]00\b", m)]

@@ -105,21 +105,21 @@ def _ethtool(seen: TextScan) -> None:
         seen.facts(warnings=frozenset(warnings))
 
 
-_IN_BITS = {"M": 1e-3, "G": 1.0}
+_GIGABITS = {"": 1e-3, "M": 1e-3, "G": 1.0}
 
 
 def _adapters(seen: TextScan) -> None:
     """Notes the adapters' speed: the most frequent one, and the highest of several. A speed with a
-    decimal is in GB/s, without in Mb/s."""
+    decimal is in GB/s, without in Mb/s. Of the kernel's lines, only 10 Gb/s and more count: slower
+    ports are a server's own."""
     _ethtool(seen)
     speeds = Counter(
-        round(float(said["rate"]) * (8 if "." in said["rate"] else _IN_BITS[said["unit"]]))
+        round(float(said["rate"]) * (8 if "." in said["rate"] else _GIGABITS[said["unit"]]))
         for said in seen.rows(
-            r".{0,120}?\b[Ll]ink is [Uu]p\b[ ,at-]{1,6}(?P<rate>\d{1,6}) ?(?P<unit>[MG])bps",
-            r"\s*Speed: (?P<rate>\d{4,7})Mb/s",
-            r'.{0,200}?<net name=[^>]{1,60} speed="(?P<rate>\d{4,6})"',
-            r".{0,400}?\bNET\[(?P<rate>\d{1,3}\.\d)\]",
-            unit="M",
+            r".{0,120}?\b[Ll]ink is [Uu]p\b[ ,at-]{1,6}(?P<rate>\d{2,3}) ?(?P<unit>G)bps",
+            r"\s*Speed: (?P<rate>\d{4,7})(?P<unit>M)b/s",
+            r'.{0,200}?<net name=[^>]{1,60} speed="(?P<rate>\d{4,6})(?P<unit>)"',
+            r".{0,400}?\bNET\[(?P<rate>\d{1,3}\.\d)(?P<unit>)\]",
         )
     )
     if speeds:
