@@ -42,6 +42,17 @@ def test_wrong_sums_of_babelstream_fail(tmp_path):
     assert "BabelStream says: Validation failed on a[]" in answer
 
 
+def test_columns_of_babelstream_that_touch(tmp_path):
+    answer = answer_of(tmp_path, BABEL.format("", 1.4e6, 1.4e6).replace("1400000.000 ", "1.4e6"))
+    assert "1400 GB/s" in answer
+
+
+def test_the_command_tells_that_a_device_streams(tmp_path):
+    text = "Copy        14.707      0.03481     0.03481     0.03481\n"
+    answer = answer_of(tmp_path, f"$ sudo ./ocl-stream --float\nFunction    MBytes/sec\n{text}")
+    assert "device_memory_copy" in answer
+
+
 def test_the_head_of_stream_tells_its_unit(tmp_path):
     text = """\
  STREAM Benchmark implementation in HIP
@@ -98,6 +109,19 @@ def test_an_empty_second_slot_of_each_channel_is_no_alarm(tmp_path):
     answer = answer_of(tmp_path, slots(lambda node, channel, slot: slot == "0"))
     assert "verdict: not judged" in answer
     assert "empty" not in answer
+
+
+@pytest.mark.parametrize(
+    ("line", "speed"),
+    [
+        ("Speed: 2133 MT/s   Part Number: F4-3200C16   Configured Memory Speed: {}", 2133),
+        ("Bank Locator: P0 CHANNEL A   Speed: 3200 MT/s   Configured Memory Speed: {}", 1333),
+    ],
+)
+def test_modules_of_memory_in_a_line_each(line, speed, tmp_path):
+    text = "Size: No Module Installed            (slot 1)\nSize: 16 GB   "
+    text += f"{line.format(f'{speed} MT/s')}\n"
+    assert f"memory modules at {speed} MT/s" in answer_of(tmp_path, 2 * text)
 
 
 PORTS = {

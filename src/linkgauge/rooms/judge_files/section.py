@@ -67,6 +67,8 @@ def _read(run: Run, tool: ToolRun) -> Iterator[Line]:
         ]
         if tool.adapters and (rate := tool.settings.get("adapter Gb/s")):
             each.append(f"{count_of(tool.adapters, 'adapter')} of {rate} Gb/s")
+        if transfers := tool.settings.get("DIMM MT/s"):
+            each.append(f"memory modules at {transfers} MT/s")
         figures = f"{and_all(each)}, but no tool's figures"
     yield line(f"Read from {and_all(tool.files)}: {figures}.")
     left = tool.lines - tool.understood

@@ -106,10 +106,21 @@ _HANDLE = re.compile(r"Handle 0x|# dmidecode|Getting SMBIOS|SMBIOS |Physical Mem
 def _dmidecode(seen: TextScan) -> None:
     for _ in seen.each(_HANDLE):
         pass
-    if slots := [_slot(fields) for _, _, fields in seen.blocks(_MODULE)]:
-        seen.facts(dimms=tuple(slots))
-    elif speeds := [match[1] for _, match in seen.each(_SPEED)]:
-        seen.facts(settings={"DIMM MT/s": min(speeds, key=int)})
+    found = [fields for _, _, fields in seen.blocks(_MODULE)]
+    found = found or [dict(_NAMED.findall(line[0])) for _, line in seen.each(_IN_A_LINE)]
+    slots = tuple(map(_slot, found))
+    speeds = [f"{one.rate / 1e6:.0f}" for one in slots if one.is_filled and one.rate]
+    speeds = speeds or [match[1] for _, match in seen.each(_SPEED)]
+    settings = {"DIMM MT/s": min(speeds, key=int)} if speeds else {}
+    seen.facts(dimms=slots, settings=settings)
+
+
+_IN_A_LINE = re.compile(r"\s*Size: (?:\d{1,6} [MG]B|No Module Installed)\b.*(?:Speed: |\(|$)")
+_NAMED = re.compile(
+    r"(Size|(?:Bank )?Locator|(?:Configured (?:Memory|Clock) )?Speed): (\S+(?: \S+)*?)"
+    r"(?= *$|  | (?:Bank )?Locator:| (?:Configured \w+ )?Speed:)"
+)
+"""A module in one line, as people's commands print it, and its fields."""
 
 
 _SPEED = re.compile(r"\s*(?:Configured (?:Memory|Clock) )?Speed: (\d{3,5}) MT/s\s*$")
@@ -200,17 +211,19 @@ _stream = rates(
 )  # fmt: skip
 
 
+_DEVICE_STREAM = re.compile(r"\b(?:ocl|cuda|hip|sycl|kokkos)-stream\b")
 _BABEL = {"Copy": "copy", "Triad": "triad"}
 
 
 def _babelstream(seen: TextScan) -> None:
     """Reads BabelStream, or GPU-STREAM as it was called, of a device. On CPUs it names none."""
     model = seen.first(re.compile(r"Using (?:\w{2,8} )?device:? (\S.{2,60}?)(?: \(compute_.*)?$"))
-    if not model:
+    if not model and not any(map(_DEVICE_STREAM.search, seen.lines)):
         return
-    seen.gpus[0] = ReportedGpu(model)
+    seen.gpus |= {0: ReportedGpu(model)} if model else {}
     for said in seen.rows(
-        rf"(?P<kind>Copy|Mul|Add4?|Triad|Dot|Nstream)\s+(?P<rate>{DECIMAL})(?:\s+{DECIMAL}){{3}}\s*$",
+        r"(?P<kind>Copy|Mul|Add4?|Triad|Dot|Nstream)\s+"
+        rf"(?P<rate>{DECIMAL}(?:e\d)?)(?:\s*{DECIMAL}){{3}}\s*$",
         r"Function\s+(?P<unit>Mi?|Gi?)Bytes/sec",
         rf"Array size: (?P<size>{DECIMAL}) (?P<prefix>[KMG]i?)B",
         r"(?P<failed>Validation failed on .{1,100})", unit="M", size="1", prefix="G",
@@ -316,7 +329,7 @@ _sysbench_rates = rates(
     "sysbench memory", "sysbench_memory_{way}", "{threads}", _accesses,
     rf"\s*{DECIMAL} MiB transferred \((?P<rate>{DECIMAL}) MiB/sec\)", _THREADS,
     _BLOCK.pattern,
-    r"\s*operation: (?P<way>read|write)", threads="1", way="write", unit="Mi", size="0",
+    r"\s*operation: (?P<way>read|write)", threads="1", way="write", unit="Mi", size="1024",
 )  # fmt: skip
 
 
