@@ -240,3 +240,31 @@ def test_a_port_whose_link_never_comes_up(tmp_path):
     said = "the link below 0000:02:03.0 trains and never comes up"
     assert said in answer_of(tmp_path, text.format("+", "-"))
     assert said not in answer_of(tmp_path, text.format("-", "+"))
+
+
+@pytest.mark.parametrize(("target", "warns"), [("2.5", True), ("16", False)])
+def test_a_port_that_is_set_to_a_slow_speed(target, warns, tmp_path):
+    text = f"""\
+$ sudo lspci -vv -s 02:00.0 | grep -E 'LnkCap:|LnkSta:|LnkCtl2:'
+    LnkCap:  Port #0, Speed 16GT/s, Width x4
+    LnkSta:  Speed 2.5GT/s, Width x4
+    LnkCtl2: Target Link Speed: {target}GT/s
+"""
+    said = "0000:02:00.0 is set to 2.5 GT/s (Target Link Speed) of 16"
+    assert (said in answer_of(tmp_path, text)) == warns
+
+
+def test_the_averages_of_transferbench_alone(tmp_path):
+    text = """\
+                           CPU->CPU  CPU->GPU  GPU->CPU  GPU->GPU
+Averages (During UniDir):       N/A      5.48      7.17       N/A
+"""
+    answer = answer_of(tmp_path, text)
+    assert "host_to_device_memcpy_sm 5.48 GB/s" in answer
+    assert "device_to_host_memcpy_sm 7.17 GB/s" in answer
+
+
+def test_a_text_that_describes_no_machine_is_for_judge(tmp_path):
+    (tmp_path / "lspci.txt").write_text(LIMITED.format("", "2.5", "8.0"))
+    said = called("doctor", "--machine", tmp_path / "lspci.txt").stderr
+    assert "linkgauge judge lspci.txt says what it shows" in " ".join(said.split())

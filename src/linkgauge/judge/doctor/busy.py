@@ -48,7 +48,7 @@ def check_busy(evidence: Evidence) -> Iterator[Finding]:
     missed = uncertain or "no figure missed its precision"
     found = f"{used} while {count_of(len(busy))} {were} measured; {missed}"
     why = "they take CPUs, memory bandwidth and cache from what is measured"
-    pids = ",".join(str(pid) for _, pid in programs)
+    pids = ",".join(str(pid) for _, pid in programs if pid > 1)  # nobody stops the first
     remedy = ("# Stop them and run again:", f"ps -fp {pids}" if pids else BUSIEST)
     severity: Severity = "warn" if uncertain else "note"
     yield Finding("busy", severity, MACHINE, found, why, remedy, named(busy))

@@ -50,11 +50,12 @@ def sentence(note: Note) -> str:
 
 def near_cache(note: NearCache, sizes: Collection[int]) -> str:
     ends = range_of(format_size, sizes)
-    how = "fit in" if note.fits else f"are less than {note.times} times"
+    fit = max(sizes) < note.cache
+    how = "fit in" if fit else f"are less than {note.times} times"
     figures = "figure" if len(sizes) == 1 else "figures"
     return (
         f"{ends} {how} the last-level cache ({approximate_size(note.cache)}): "
-        f"the {figures} may be{'' if note.fits else ' partly'} the cache's"
+        f"the {figures} may be{'' if fit else ' partly'} the cache's"
     )
 
 

@@ -62,7 +62,7 @@ def check(asked: CheckOptions) -> int:
     """Say whether this node is fit for work.
 
     Measures each link, host memory and a collective for a moment. Prints one line, and exits with 0
-    if the node is healthy, else with 1.
+    if the node is healthy, or nothing tells what it should reach; else with 1.
 
     Examples:
         linkgauge check --under 60s

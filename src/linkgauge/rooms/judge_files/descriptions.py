@@ -68,10 +68,11 @@ def given(text: str) -> tuple[str, str] | None:
     if all(path.is_file() for path in paths):
         name, facts = paths[0].stem, [o for p in paths for each in read_file(p) for o in each.facts]
         if not any(one.gpus or one.joins or one.nodes for one in facts):
-            facts = []
             if len(paths) > 1 or paths[0].suffix not in (".yml", ".yaml", ".json"):
                 names = and_all(path.name for path in paths)
-                raise InputError(f"--machine: {names} tell of no machine: {FORMS}")
+                more = f"; linkgauge judge {paths[0].name} says what it shows" if facts else ""
+                raise InputError(f"--machine: {names} tell of no machine: {FORMS}{more}")
+            facts = []
     elif counted := split_product(text):
         facts = [of_product(*counted)]
     elif (fleet := fleet_of(text)) is not None:

@@ -47,6 +47,7 @@ _OWN_SWITCH = re.compile(
 )
 _BUSES = re.compile("Bus: primary=.., secondary=([0-9a-f]{2}), subordinate=([0-9a-f]{2})")
 _TRAINS = re.compile(r"\bTrain\+.{0,40}\bDLActive-")
+_TARGET = re.compile(rf"LnkCtl2:.*?Target Link Speed: ({DECIMAL})GT/s")
 _PORT = re.compile(r"Express .{0,12}?(Upstream Port|Downstream Port|Root Port)")
 
 
@@ -108,6 +109,10 @@ def _listed(seen: TextScan) -> None:
             for one in found if "(rev ff)" in one.name]  # fmt: skip
     gone += [f"the link below {one.address} trains and never comes up (Train+, DLActive-)"
              for one in found if _TRAINS.search(one.body)]  # fmt: skip
+    for one, link in links.items():
+        target, most = _TARGET.search(one.body), link.max_speed or 0.0
+        if target is not None and float(target[1]) < most / 2:
+            gone.append(f"{one.address} is set to {target[1]} GT/s (Target Link Speed) of {most:g}")
     seen.facts(
         bridges=known, relaxed=all(ordered) if ordered else None, nics=nics,
         warnings=frozenset(gone),

@@ -147,9 +147,13 @@ def _transferbench(seen: TextScan) -> None:
         r"(?P<from>[A-Z]\d{1,3})\s*->\s*(?P<executor>[A-Z]\d{1,3})(?:[.:]\S{1,12})?\s*->\s*"
         rf"(?P<to>[A-Z]\d{{1,3}}){_BORDER}$",
         r"\s*\[(?:ERROR|ERR_\w{1,40})\]\s+(?P<failed>.{1,200})",
+        r"\s*Averages \(During (?P<during>Uni|Bi)Dir\):\s+\S+(?P<means>(?:\s+[\d.]{1,12}){2})\s",
         ways="", kind="GFX", size=str(256 * MIB), copies="", by="SRC", names="",
     ):  # fmt: skip
         size, kind = int(said["size"]), _KIND.get(said["kind"], "sm")
+        if own.get("during") == "Uni" and not seen.figures:  # the matrix is cut off
+            down, up = map(float, own["means"].split())
+            seen.figures += copied(None, 0, down, size, kind), copied(0, None, up, size, kind)
         if "title" in own:
             rates, count = [], 0
         elif "pairs" in own:
@@ -251,7 +255,7 @@ def _rvs(seen: TextScan) -> None:
 READERS = {
     _rocm_bandwidth_test: ("RocmBandwidthTest", "peak bandwidth", "FAIL"),
     _rocm_smi: ("between two GPUs", "GPU["),
-    _transferbench: ("TransferBench v", "GPU-Executor", "All-To-All"),
+    _transferbench: ("TransferBench v", "GPU-Executor", "All-To-All", "(During UniDir)"),
     _transferbench_1: ("CPU timed",),
     _rvs: ("p2p-bandwidth",),
 }
