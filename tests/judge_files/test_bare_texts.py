@@ -268,3 +268,42 @@ def test_a_text_that_describes_no_machine_is_for_judge(tmp_path):
     (tmp_path / "lspci.txt").write_text(LIMITED.format("", "2.5", "8.0"))
     said = called("doctor", "--machine", tmp_path / "lspci.txt").stderr
     assert "linkgauge judge lspci.txt says what it shows" in " ".join(said.split())
+
+
+RANKS = "#  Rank  {} Pid  33 on node-{} device  {} [0x27] NVIDIA A100-SXM4-80GB\n"
+TABLE = "#       size         count      type   redop    root     time   algbw   busbw{}\n"
+PORT = """\
+CA 'mlx5_{}'
+\tPort 1:
+\t\tState: {}
+\t\tRate: 400
+"""
+
+
+def test_columns_that_were_cut_off(tmp_path):
+    ranks = "".join(RANKS.format(n, 0, n) for n in range(8))
+    rows = "16777216 4194304 float sum -1 110.5 151.81 265.67\n"
+    answer = answer_of(tmp_path, f"{ranks}{TABLE.format('')}{rows}")
+    assert "151.83 265.70" in answer
+    assert "left out" not in answer
+
+
+def test_a_list_of_ranks_that_was_cut_off(tmp_path):
+    """busbw by algbw tells 32 ranks, of which five stand in the text."""
+    ranks = "".join(RANKS.format(n, 0, n) for n in range(5))
+    rows = "8388608 2097152 float sum 297.5 28.20 54.63 5e-07 297.5 28.20 54.63 5e-07\n"
+    head = TABLE.format("  error     time   algbw   busbw  error").replace("root", "")
+    answer = answer_of(tmp_path, f"{ranks}...\n{head}{rows}")
+    assert "54.6" in answer
+    assert "the ranks are those of 4 hosts with 8 accelerators each" in answer
+
+
+@pytest.mark.parametrize("state", ["Active", "Down"])
+def test_a_port_that_is_down_is_the_first_cause(state, tmp_path):
+    ranks = "".join(RANKS.format(n, n // 8, n % 8) for n in range(16))
+    ports = "".join(PORT.format(n, state if n == 3 else "Active") for n in range(8))
+    rows = "8589934592 2147483648 float sum -1 86754 99.01 185.65 0 86754 99.01 185.65 0\n"
+    head = TABLE.format(" #wrong     time   algbw   busbw #wrong")
+    answer = answer_of(tmp_path, f"{ports}{ranks}{head}{rows}")
+    assert "perhaps low" in answer
+    assert ("the texts show a port that is down (mlx5_3)" in answer) == (state == "Down")

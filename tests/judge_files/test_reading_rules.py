@@ -145,7 +145,7 @@ def test_only_active_adapters_of_the_usual_speed_count():
     ports = [(0, "Active", 400), (1, "Active", 400), (2, "Down", 400), (3, "Active", 100)]
     facts = facts_of("".join(port.format(*one) for one in ports))
     assert facts.adapters == 2
-    assert facts.settings == {"adapter Gb/s": "400"}
+    assert facts.settings == {"adapter Gb/s": "400", "ports down": "mlx5_2"}
 
 
 def test_a_generation_beyond_the_products_is_of_another_link():

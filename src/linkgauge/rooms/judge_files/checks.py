@@ -286,6 +286,8 @@ def _causes(seen: Seen) -> Iterator[tuple[bool, str]]:
     redirects = f" at {and_all(ports)}" if ports else ""
     is_virtual = seen.machine.is_virtual or "virtual machine" in ways
     mtu, split = (tool.settings.get(name, "") for name in ("Mtu", "NCCL_IB_SPLIT_DATA_ON_QPS"))
+    if down := tool.settings.get("ports down"):
+        yield True, f"a port that is down ({down})"
     yield "NET/Socket" in ways, "TCP instead of RDMA"
     yield seen.is_net and "GDRDMA" not in ways, "no GPUDirect RDMA"
     yield bool(ports), f"ACS{redirects}, which sends what adapters and GPUs exchange to the CPU"

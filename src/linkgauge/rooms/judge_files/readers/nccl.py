@@ -310,7 +310,8 @@ def _calls(line: str, unit: float | None) -> list[Call]:
         return []
     size, reduction = int(words[0]), rest.pop(0) if number_of(rest[0]) is None else ""
     # Each side is time, algbw, busbw and, unless it is left out, errors; -I adds four.
-    root = rest.pop(0) if len(rest) in (5, 7, 9, 17) else ""
+    is_cut = len(rest) == 4 and re.fullmatch(r"\d+\.\d\d", rest[3])  # no errors, one side
+    root = rest.pop(0) if len(rest) in (5, 7, 9, 17) or is_cut else ""
     wide = 8 if len(rest) == 16 else 4 if len(rest) % 4 == 0 else 3
     unit = unit or _usual_unit(size, rest)
     is_root = root.removeprefix("-").isdecimal() and len(root) < 6

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 
+from linkgauge.model.names import and_all
+
 from ..scan import TextScan
 
 _CARD = re.compile(r"\s*(?:(?:CA|Infiniband device) '|hca_id:\s+)([\w.-]{1,40})")
@@ -12,13 +14,14 @@ _CARD = re.compile(r"\s*(?:(?:CA|Infiniband device) '|hca_id:\s+)([\w.-]{1,40})"
 
 def _ibstat(seen: TextScan) -> None:
     """Counts the active ports at the most frequent speed. Other speeds are of other networks."""
-    speeds, states = dict[str, str](), list[str]()
+    speeds, states, down = dict[str, str](), list[str](), list[str]()
     for _, card, fields in seen.blocks(_CARD):
         said = {name.lower(): value for name, value in fields.items()}
         for name, text in said.items():
             state = said.get(name.removesuffix("rate") + "state", "active").lower()
             if name.endswith("state"):
                 states.append(f"{card[1]} {name.title()} {text}".replace("/", " "))
+                down += [card[1]] if text.lower() in ("down", "port_down (1)") else []
             rate = re.match(r"(\d{1,4})(?: Gb/sec|$)", text) if name.endswith("rate") else None
             if rate and "active" in state.split():
                 speeds[card[1]] = rate[1]
@@ -27,7 +30,8 @@ def _ibstat(seen: TextScan) -> None:
         why = " until a subnet manager sets it up" if is_waiting else ""
         seen.facts(warnings=frozenset([f"no port is active{why}: {', '.join(states[:4])}"]))
     for speed, count in Counter(speeds.values()).most_common(1):
-        seen.facts(adapters=count, settings={"adapter Gb/s": speed})
+        unused = {"ports down": and_all(down)} if down else {}
+        seen.facts(adapters=count, settings={"adapter Gb/s": speed, **unused})
 
 
 _PORT = re.compile(r"[\s#]*Port \d+: State: Active, .{0,80}?\bRate: (\d{1,4})\b")
