@@ -30,8 +30,8 @@ Dot         1353461.767 0.00040     0.00041     0.00040
 
 @pytest.mark.parametrize(("share", "verdict"), [(1.0, "ok"), (0.5, "fail slow")])
 def test_babelstream_is_judged_by_the_memory(share, verdict, tmp_path):
-    answer = answer_of(tmp_path, BABEL.format("", share * 1400256.415, share * 1377517.491))
-    assert f"{1400.256 * share:.4g}" in answer.replace(" GB/s", "")
+    answer = answer_of(tmp_path, BABEL.format("", share * 1310256.415, share * 1377517.491))
+    assert f"device_memory_copy {1310.256 * share:.4g}" in answer
     assert f"verdict: {verdict}" in answer
 
 
@@ -43,8 +43,8 @@ def test_wrong_sums_of_babelstream_fail(tmp_path):
 
 
 def test_columns_of_babelstream_that_touch(tmp_path):
-    answer = answer_of(tmp_path, BABEL.format("", 1.4e6, 1.4e6).replace("1400000.000 ", "1.4e6"))
-    assert "1400 GB/s" in answer
+    answer = answer_of(tmp_path, BABEL.format("", 1.31e6, 1.31e6).replace("1310000.000 ", "1.31e6"))
+    assert "device_memory_copy 1310 GB/s" in answer
 
 
 def test_the_command_tells_that_a_device_streams(tmp_path):
@@ -307,3 +307,102 @@ def test_a_port_that_is_down_is_the_first_cause(state, tmp_path):
     answer = answer_of(tmp_path, f"{ports}{ranks}{head}{rows}")
     assert "perhaps low" in answer
     assert ("the texts show a port that is down (mlx5_3)" in answer) == (state == "Down")
+
+
+RDMA = """\
+$ ib_write_bw 192.0.2.7
+{}                    RDMA_Write BW Test
+ #bytes     #iterations    BW peak[MB/sec]    BW average[MB/sec]   MsgRate[Mpps]
+ 65536      5000             11500.00           11400.00           0.182400
+{}"""
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "verdict"),
+    [
+        ("Couldn't set affinity\n", "", "not judged"),
+        ("Couldn't set affinity\n", "VALIDATION: FAILED at byte 12\n", "fail wrong-bytes"),
+    ],
+)
+def test_harmless_words_of_perftest_hide_nothing(before, after, verdict, tmp_path):
+    assert f"verdict: {verdict}" in answer_of(tmp_path, RDMA.format(before, after))
+
+
+def test_words_of_other_programs_are_not_perftests(tmp_path):
+    text = f"# I ran ib_write_bw before\nslurmstepd: Failed to open debug file\n{iperf3('94.1')}"
+    assert "perftest" not in answer_of(tmp_path, text)
+
+
+def test_an_unknown_test_of_osu_is_no_figure_of_the_one_before(tmp_path):
+    text = "$ ./osu_bw\n1048576 12345.67\n$ ./osu_allreduce\n1048576 350.11\n"
+    answer = answer_of(tmp_path, text)
+    assert "12.3" in answer
+    assert "350" not in answer
+    assert "differ" not in answer
+
+
+def test_averages_that_are_no_numbers(tmp_path):
+    answer = answer_of(tmp_path, "Averages (During UniDir):  5.1  5.48  ...  N/A\n")
+    assert "Traceback" not in answer
+
+
+DUAL = """\
+CA 'mlx5_0'
+\tPort 1:
+\t\tState: Active
+\t\tRate: 100
+\tPort 2:
+\t\tState: Down
+\t\tPhysical state: Polling
+CA 'mlx5_1'
+\tPort 1:
+\t\tState: Down
+\t\tPhysical state: Disabled
+"""
+
+
+def test_unused_ports_are_no_cause(tmp_path):
+    ranks = "".join(RANKS.format(n, n // 8, n % 8) for n in range(16))
+    rows = "8589934592 2147483648 float sum -1 867540 9.90 18.56 0 867540 9.90 18.56 0\n"
+    head = TABLE.format(" #wrong     time   algbw   busbw #wrong")
+    assert "that is down" not in answer_of(tmp_path, f"{DUAL}{ranks}{head}{rows}")
+
+
+def test_ports_of_two_kinds_keep_their_speeds(tmp_path):
+    other = PORTS["mlxlink"].replace("IB-HDR", "200G").replace("2x", "4x")
+    assert "2 adapters of 200 Gb/s" in answer_of(tmp_path, 2 * other + PORTS["mlxlink"])
+
+
+@pytest.mark.parametrize(
+    ("at", "lanes"),
+    [("0000:03:01.0", "x4"), ("0000:00:01.0", "x16")],
+    ids=["Thunderbolt", "a graphics card before its driver"],
+)
+def test_links_that_begin_at_the_first_generation(at, lanes, tmp_path):
+    text = LIMITED.format("", "2.5", "8.0").replace("0000:00:00.0", at).replace("x4", lanes)
+    assert "verdict: warn" not in answer_of(tmp_path, text)
+
+
+@pytest.mark.parametrize("has_card", [True, False])
+def test_an_empty_slot_trains_without_an_alarm(has_card, tmp_path):
+    text = f"""\
+02:03.0 PCI bridge [0604]: ASMedia Technology Inc. ASM2824 PCIe Gen3 Packet Switch (rev 01)
+\t\tLnkSta:\tSpeed 5GT/s (downgraded), Width {"x1" if has_card else "x0"}
+\t\t\tTrErr- Train+ SlotClk+ DLActive- BWMgmt+ ABWMgmt-
+"""
+    assert ("never comes up" in answer_of(tmp_path, text)) == has_card
+
+
+def test_a_device_and_the_cpus_in_one_text_of_babelstream(tmp_path):
+    cpus = BABEL.replace("Using CUDA device NVIDIA A100-SXM4-40GB\n", "")
+    text = BABEL.format("", 1.31e6, 1.3e6) + cpus.format("", 98e3, 99e3)
+    answer = answer_of(tmp_path, text)
+    assert "verdict: ok" in answer
+    assert "98" not in answer.partition("Read from")[0]
+
+
+def test_json_of_iperf3_tells_its_direction(tmp_path):
+    one = '{{"start": {{"test_start": {{"num_streams": 1, "reverse": {}}}}}, "end": '
+    one += '{{"sum_received": {{"bits_per_second": {}}}}}}}\n'
+    answer = answer_of(tmp_path, one.format(0, 9.4e9) + one.format(1, 4.7e9))
+    assert "nic_tcp_iperf3 9.4 Gb/s, nic_tcp_iperf3_back 4.7 Gb/s" in answer

@@ -29,7 +29,16 @@ from linkgauge.model.hardware.inventory import Accelerator, PciFunction
 from linkgauge.model.hardware.machine import Device, Machine
 from linkgauge.model.names import and_all
 
-from .facts import Bridge, Facts, ReportedFigure, ReportedGpu, ReportedNode, merged, vendor_of
+from .facts import (
+    Bridge,
+    Facts,
+    ReportedFigure,
+    ReportedGpu,
+    ReportedNode,
+    is_telling,
+    merged,
+    vendor_of,
+)  # fmt: skip
 from .fleets import Fleet, fleet_of, joined, rack_of
 from .layout import MachineLayout
 from .pair_groups import figures_of_pairs, joined_by_figures, nodes_by_figures, unexplained
@@ -70,7 +79,8 @@ def given(text: str) -> tuple[str, str] | None:
         if not any(one.gpus or one.joins or one.nodes for one in facts):
             if len(paths) > 1 or paths[0].suffix not in (".yml", ".yaml", ".json"):
                 names = and_all(path.name for path in paths)
-                more = f"; linkgauge judge {paths[0].name} says what it shows" if facts else ""
+                judged = f"; linkgauge judge {paths[0].name} says what it shows"
+                more = judged if is_telling(merged(facts)[0]) else ""
                 raise InputError(f"--machine: {names} tell of no machine: {FORMS}{more}")
             facts = []
     elif counted := split_product(text):

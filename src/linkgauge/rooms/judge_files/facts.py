@@ -150,7 +150,8 @@ def is_telling(facts: Facts) -> bool:
     cards = [one for one in facts.cards if one.narrow or one not in idle]
     known = cards, facts.joins, facts.adapters, facts.dimms
     faults = facts.warnings, facts.narrow, facts.log
-    return any(map(bool, (*known, *faults))) or "NET/Socket" in facts.ways
+    speeds = map(facts.settings.get, ("adapter Gb/s", "DIMM MT/s"))
+    return any(map(bool, (*known, *faults, *speeds))) or "NET/Socket" in facts.ways
 
 
 def warnings_of(facts: Facts) -> Iterator[str]:

@@ -174,8 +174,8 @@ def _described(
     if is_known or all(one.host is not None for one in reported):
         # A text may list fewer accelerators than another one has figures of, and be cut off.
         listed = {n for one in facts for n in one.gpus}
-        is_cut = listed and ranks % len(listed) and ranks > len(listed)
-        count = max(_places(reported), min(ranks, _USUAL_IN_A_HOST) if is_cut else 0)
+        is_cut = listed and ranks % len(listed) and ranks > _USUAL_IN_A_HOST > len(listed)
+        count = max(_places(reported), _USUAL_IN_A_HOST if is_cut else 0)
         more = range(count if listed and is_known else 0)
         return describe(name, [*facts, Facts(gpus={n: ReportedGpu() for n in more})], reported)
     count = max(_places(reported), ranks if ranks <= _MOST_IN_A_HOST else _USUAL_IN_A_HOST, 2)

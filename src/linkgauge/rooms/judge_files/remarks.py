@@ -158,7 +158,7 @@ def _of_hosts(seen: _Seen) -> None:
         seen.say("tcp_socket", is_tcp)
         seen.say("no_gdr", not is_tcp and "NET/IB" in ways and "GDRDMA" not in ways)
         seen.say("little_network", any(not one.cell.is_as_expected for one in seen.cells))
-    seen.say("arc_end", not seen.cells and any("Arc" in model for model in seen.models))
+    seen.say("arc_end", "slot of Arc" in tool.settings and not seen.cells)
     far = [f"{index} ({how})" for index, how in tool.nearest.items() if how in FAR]
     seen.say("far_adapters", far and (seen.is_across or seen.has("rdma")), names=", ".join(far))
 

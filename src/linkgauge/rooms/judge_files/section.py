@@ -65,8 +65,8 @@ def _read(run: Run, tool: ToolRun) -> Iterator[Line]:
         each += [
             f"{count_of(count, 'link')} of {kind} at the first" for kind, count in links.items()
         ]
-        if tool.adapters and (rate := tool.settings.get("adapter Gb/s")):
-            each.append(f"{count_of(tool.adapters, 'adapter')} of {rate} Gb/s")
+        if rate := tool.settings.get("adapter Gb/s"):
+            each.append(f"{count_of(tool.adapters or 1, 'adapter')} of {rate} Gb/s")
         if transfers := tool.settings.get("DIMM MT/s"):
             each.append(f"memory modules at {transfers} MT/s")
         figures = f"{and_all(each)}, but no tool's figures"

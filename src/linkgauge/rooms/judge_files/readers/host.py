@@ -107,7 +107,7 @@ def _dmidecode(seen: TextScan) -> None:
     for _ in seen.each(_HANDLE):
         pass
     found = [fields for _, _, fields in seen.blocks(_MODULE)]
-    found = found or [dict(_NAMED.findall(line[0])) for _, line in seen.each(_IN_A_LINE)]
+    found = found or [dict(_NAMED.findall(o.string)) for _, o in seen.each(_IN_A_LINE)]
     slots = tuple(map(_slot, found))
     speeds = [f"{one.rate / 1e6:.0f}" for one in slots if one.is_filled and one.rate]
     speeds = speeds or [match[1] for _, match in seen.each(_SPEED)]
@@ -115,10 +115,10 @@ def _dmidecode(seen: TextScan) -> None:
     seen.facts(dimms=slots, settings=settings)
 
 
-_IN_A_LINE = re.compile(r"\s*Size: (?:\d{1,6} [MG]B|No Module Installed)\b.*(?:Speed: |\(|$)")
+_IN_A_LINE = re.compile(r"\s*Size: (?:\d{1,6} [MG]B\b.*Speed: |No Module Installed\b)")
 _NAMED = re.compile(
-    r"(Size|(?:Bank )?Locator|(?:Configured (?:Memory|Clock) )?Speed): (\S+(?: \S+)*?)"
-    r"(?= *$|  | (?:Bank )?Locator:| (?:Configured \w+ )?Speed:)"
+    r"(Size|(?:Bank )?Locator|(?:Configured (?:Memory|Clock) )?Speed): "
+    r"(\S{1,40}(?: \S{1,40}){0,4}?)(?= *$|  | (?:Bank )?Locator:| (?:Configured \w+ )?Speed:)"
 )
 """A module in one line, as people's commands print it, and its fields."""
 
@@ -152,8 +152,9 @@ _SLOT = re.compile(
 _LOGGED = re.compile(
     r".*(?:Xid \(|AER: |PCIe Bus Error|Hardware Error|EDAC |probe of |probe failure|off the bus).*"
 )
-_FIRST = 2.5
-"""The GT/s of PCIe's first generation, at which no board of our time stays by design."""
+_FIRST, _OF_GRAPHICS = 2.5, 16
+"""The GT/s of PCIe's first generation, and the lanes of graphics cards, whose firmware may begin
+with it. Thunderbolt's links always state it; they do not begin at the CPU's bus 00."""
 _NICS = re.compile("mlx|bnxt|ice|i40e|ixgbe|irdma|ionic|efa")
 
 
@@ -171,8 +172,7 @@ def _kernel_log(seen: TextScan) -> None:
         is_own = _is_right_above(port, at)
         where = "" if is_own else f", at {port}: its own link, or one above"
         nics = {at: nic if is_own else ReportedNic(pci=at)} if _NICS.match(own[1]) else {}
-        # The kernel reads it at the start, before a link saves power.
-        is_slow = speed <= _FIRST < most / 2
+        is_slow = speed <= _FIRST < most / 2 and port[5:7] == "00" and int(own[4]) < _OF_GRAPHICS
         narrow = [NarrowLink((at,), f"{nic.link}{where}")] if nic.narrow or is_slow else []
         seen.facts(nics=nics, narrow=frozenset(narrow))
     for _, own in seen.each(_LOGGED):
@@ -192,47 +192,56 @@ _STREAM: dict[str, ArrayOperation] = {
 
 
 def _array(said: Mapping[str, str]) -> HostFigure:
-    if said["run"] != "all":  # a script names it, and may bind it to a part of the memory
+    # A script names the run, and may bind it to a part of the memory.
+    if said["run"] != "all" or said["device"]:
         return HostFigure("null -> null by host:0.cpu", STREAM.symbol)
     return HostFigure("host:0 -> host:0 by cpu", STREAM.symbol, operation=_STREAM[said["kind"]])
 
 
 _stream = rates(
-    "STREAM", "memory_stream_{kind}", "{run}", _array,
+    "STREAM", "memory_stream_{kind}", "{run}{device}", _array,
     rf"\s*(?P<kind>Copy|Scale|Add|Triad):\s+(?P<rate>{DECIMAL})(?:\s+{DECIMAL}){{3}}",
     rf"\s*-> (?P<kind>Copy|Scale|Add|Triad):\s+(?P<rate>{DECIMAL}) MB/s\b",
     r"={3,} \[(?P<run>[\w -]{1,40})\](?: .{0,200})? =+$",  # before each run of a script
-    r".*STREAM Benchmark implementation in (?P<run>CUDA|HIP)\b",
+    r".*STREAM Benchmark implementation in(?P<device> (?:CUDA|HIP))\b",
+    r"STREAM version(?P<device>)",
     r"Function\s+(?:Best )?Rate \(?(?P<unit>[MG]i?)B/s",
     r"\s*(?P<failed>Failed Validation on array .{1,100})",
     r"\s*Array size = (?P<size>\d{1,12}) \(elements\)",
     r"\s*This system uses (?P<element>\d{1,2}) bytes per array element",
-    run="all", size="10000000", element="8", unit="M",
+    run="all", size="10000000", element="8", unit="M", device="",
 )  # fmt: skip
 
 
-_DEVICE_STREAM = re.compile(r"\b(?:ocl|cuda|hip|sycl|kokkos)-stream\b")
 _BABEL = {"Copy": "copy", "Triad": "triad"}
+_IS_CPU = re.compile(r"\bCPU|Xeon|EPYC|Ryzen|\bCore\b|Processor|cpu-|pthread")
+_TILES = "Max 1550"
+"""A device of which BabelStream measures one tile, unless a setting joins both."""
 
 
 def _babelstream(seen: TextScan) -> None:
-    """Reads BabelStream, or GPU-STREAM as it was called, of a device. On CPUs it names none."""
-    model = seen.first(re.compile(r"Using (?:\w{2,8} )?device:? (\S.{2,60}?)(?: \(compute_.*)?$"))
-    if not model and not any(map(_DEVICE_STREAM.search, seen.lines)):
-        return
-    seen.gpus |= {0: ReportedGpu(model)} if model else {}
+    """Reads BabelStream, or GPU-STREAM as it was called, of each device that a run names, or of one
+    without a name by the program's. Runs on CPUs are left out."""
+    names = dict[str, int]()
     for said in seen.rows(
         r"(?P<kind>Copy|Mul|Add4?|Triad|Dot|Nstream)\s+"
         rf"(?P<rate>{DECIMAL}(?:e\d)?)(?:\s*{DECIMAL}){{3}}\s*$",
+        r".{0,80}?(?:\./|/)(?P<device>(?:ocl|cuda|hip|sycl|kokkos)-stream)\b",
+        r"(?:BabelStream|GPU-STREAM)\s*$(?P<device>)",
+        r"Using (?:\w{2,8} )?device:? (?P<device>\S.{2,60}?)(?: \(compute_.*)?$",
         r"Function\s+(?P<unit>Mi?|Gi?)Bytes/sec",
         rf"Array size: (?P<size>{DECIMAL}) (?P<prefix>[KMG]i?)B",
-        r"(?P<failed>Validation failed on .{1,100})", unit="M", size="1", prefix="G",
+        r"(?P<failed>Validation failed on .{1,100})", unit="M", size="1", prefix="G", device="",
     ):  # fmt: skip
-        if kind := _BABEL.get(said["kind"]):
+        device, kind = said["device"], _BABEL.get(said["kind"])
+        if device and kind and not _IS_CPU.search(device):
+            index = names.setdefault(device, len(names))
+            is_named = not device.endswith("-stream") and _TILES not in device
+            seen.gpus[index] = ReportedGpu(device if is_named else None)
             size = round(float(said["size"]) * scale_of(said["prefix"]))
-            rate = float(said["rate"]) * scale_of(said["unit"])
-            seen.figures.append(ReportedFigure(f"device_memory_{kind}", "0", "0", rate, size))
-    seen.log("BabelStream")
+            rate, place = float(said["rate"]) * scale_of(said["unit"]), str(index)
+            seen.figures.append(ReportedFigure(f"device_memory_{kind}", "0", place, rate, size))
+    seen.log("BabelStream", sure=bool(seen.failures))
 
 
 _MIXED = 1.5
@@ -329,7 +338,7 @@ _sysbench_rates = rates(
     "sysbench memory", "sysbench_memory_{way}", "{threads}", _accesses,
     rf"\s*{DECIMAL} MiB transferred \((?P<rate>{DECIMAL}) MiB/sec\)", _THREADS,
     _BLOCK.pattern,
-    r"\s*operation: (?P<way>read|write)", threads="1", way="write", unit="Mi", size="1024",
+    r"\s*operation: (?P<way>read|write)", threads="1", way="write", unit="Mi", size="0",
 )  # fmt: skip
 
 

@@ -46,6 +46,8 @@ _OWN_SWITCH = re.compile(
     r"AMD/ATI|\[AMD\] Vega|DG2|Battlemage|\[Arc|Device (?:4fa\d|e2f[0-9a-f])\b"
 )
 _BUSES = re.compile("Bus: primary=.., secondary=([0-9a-f]{2}), subordinate=([0-9a-f]{2})")
+_EMPTY = re.compile(r"LLActRep-|PresDet-|LnkSta:.*?Width x0\b")
+"""What a port says that reports no state of its link, or has no card."""
 _TRAINS = re.compile(r"\bTrain\+.{0,40}\bDLActive-")
 _TARGET = re.compile(rf"LnkCtl2:.*?Target Link Speed: ({DECIMAL})GT/s")
 _PORT = re.compile(r"Express .{0,12}?(Upstream Port|Downstream Port|Root Port)")
@@ -107,14 +109,19 @@ def _listed(seen: TextScan) -> None:
     )
     gone = [f"{one.address} does not answer (rev ff): lost, or powered down"
             for one in found if "(rev ff)" in one.name]  # fmt: skip
-    gone += [f"the link below {one.address} trains and never comes up (Train+, DLActive-)"
-             for one in found if _TRAINS.search(one.body)]  # fmt: skip
-    for one, link in links.items():
-        target, most = _TARGET.search(one.body), link.max_speed or 0.0
-        if target is not None and float(target[1]) < most / 2:
+    for one in found:
+        if _TRAINS.search(one.body) and not _EMPTY.search(one.body):
+            gone.append(
+                f"the link below {one.address} trains and never comes up (Train+, DLActive-)"
+            )
+        target, most = _TARGET.search(one.body), links[one].max_speed or 0.0
+        # Only of a function that somebody asked for is it known that a fast card is below.
+        if target is not None and not one.kind and float(target[1]) < most / 2:
             gone.append(f"{one.address} is set to {target[1]} GT/s (Target Link Speed) of {most:g}")
+    is_hidden = any("Arc" in (one.model or "") and not one.width for one in seen.gpus.values())
     seen.facts(
         bridges=known, relaxed=all(ordered) if ordered else None, nics=nics,
+        settings={"slot of Arc": "not shown"} if is_hidden else {},
         warnings=frozenset(gone),
         narrow=frozenset(NarrowLink(tuple(at), said) for said, at in narrow.items() if said),
     )  # fmt: skip

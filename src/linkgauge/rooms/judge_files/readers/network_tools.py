@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from statistics import fmean
 
 from linkgauge.model.grouped import grouped
@@ -45,15 +46,31 @@ def _perf(seen: TextScan, test: str, size: float, time: float, rate: float, unit
         seen.figures.append(sent(name, int(size), figure))
 
 
-_PERF_COMMAND = re.compile(r".{0,200}?\bib_(?:write|read|send)_(?:bw|lat)\b")
-_PERF_FAILED = (
-    r"\s*(?P<failed>(?:\w{4,30}: )?(?:Couldn't|[Ff]ailed to|Unable to|Completion with error|"
-    r"Failed status) .{2,120})"
+_PERF_COMMAND = re.compile(
+    r"(?:.{0,80}[$#] |\s*(?:mpirun|srun) .{0,200})?\s*ib_\w{4,5}_(?:bw|lat)\b"
+)
+_PROMPT = re.compile(r".{0,80}[$#] ")
+_ENDED = re.compile(
+    r"\s*((?:ethernet_\w{4,20}: )?"
+    r"(?:Couldn't|[Ff]ailed to|Unable to|Completion with error|Failed status) .{2,120})"
 )
 
 
+def _why_ended(lines: Sequence[str]) -> str:
+    """Returns what ended a run without figures: the first such words that follow its command."""
+    is_own = False
+    for line in lines:
+        if _PERF_COMMAND.match(line):
+            is_own = True
+        elif _PROMPT.match(line):
+            is_own = False
+        elif is_own and (match := _ENDED.match(line)):
+            return match[1]
+    return ""
+
+
 def _perftest(seen: TextScan) -> None:
-    settings, is_own = dict[str, str](), any(map(_PERF_COMMAND.match, seen.lines))
+    settings = dict[str, str]()
     for document in seen.documents("test_info"):
         test, unit = (at(document, str, "test_info", key) for key in ("test", "BW_unit"))
         keys = ("MsgSize", "t_avg", "BW_average")
@@ -66,7 +83,6 @@ def _perftest(seen: TextScan) -> None:
         r"\s*#(?P<columns>bytes(?:\s+#?iterations)?\s+(?:BW |t_|MsgRate).{0,400})",
         r"\s*(?P<cells>(?P<size>\d{1,13})(?:\s+[\d.]{1,20}){2,}).*",
         r".{0,80}?(?P<failed>VALIDATION: (?:FAILED|ERROR).{0,200})",
-        *([_PERF_FAILED] if is_own else []),
         r"Picking device No\. (?P<device>\d{1,3})",
         r"\s*Mtu\s*: (?P<mtu>\d{2,5})\[B\]",
         r".{0,60}\bDevice\s*: (?P<soft>(?:rxe|siw)\w{0,20})",
@@ -80,14 +96,18 @@ def _perftest(seen: TextScan) -> None:
         times = said.get("t_typical[usec]") or said.get("t_avg[usec]", "")
         time, rate = (number_of(one) or 0.0 for one in (times, said.get(f"BW average[{unit}]", "")))
         _perf(seen, said["test"], int(said["size"]), time, rate, unit)
-    del seen.failures[1:]  # the first line tells the cause
+    if not seen.figures and not seen.failures and (why := _why_ended(seen.lines)):
+        seen.fail(why)
     seen.log("perftest", settings=settings)
+
+
+_BACK = "Reverse mode"
 
 
 def _tcp(seen: TextScan, rate: float, streams: float, role: str = "") -> None:
     if rate:
         name, count = (
-            "nic_tcp_iperf3" + "_back" * role.startswith(("[RX", "Rev")),
+            "nic_tcp_iperf3" + "_back" * role.startswith(("[RX", _BACK)),
             max(int(streams), 1),
         )
         seen.figures.append(sent(name, 128 << 10, rate / 8, _TCP, count))
@@ -106,7 +126,8 @@ def _iperf3(seen: TextScan) -> None:
     for document in seen.documents("start"):
         received = at(document, dict, "end", "sum_received") or at(document, dict, "end", "sum")
         streams = number_at(document, "start", "test_start", "num_streams")
-        _tcp(seen, number_at(received, "bits_per_second"), streams)
+        is_back = number_at(document, "start", "test_start", "reverse")
+        _tcp(seen, number_at(received, "bits_per_second"), streams, _BACK * bool(is_back))
         again += number_at(document, "end", "sum_sent", "retransmits")
         version = at(document, str, "start", "version").removeprefix("iperf ")[:20]
         if (error := at(document, str, "error")).startswith("error - "):
@@ -114,7 +135,7 @@ def _iperf3(seen: TextScan) -> None:
     for said in seen.rows(
         rf"{_STREAM}0\.00-{_RATE}\s*(?P<again>(?:\d{{1,9}}(?![\d.]))?).*(?P<end>receiver|sender)",
         r"\s*iperf3: (?P<failed>error - .{1,200})",
-        r"Connecting to host (?P<back>)", r"(?P<back>Reverse mode), ",
+        r"Connecting to host (?P<back>)", rf"(?P<back>{_BACK}), ",
         r"\s*\[.{1,5}\] local (?P<local>\S{1,45} port \d{1,5}) connected to "
         r"(?P<remote>\S{1,45} port \d{1,5})", back="",
     ):  # fmt: skip
@@ -123,8 +144,12 @@ def _iperf3(seen: TextScan) -> None:
         rate = (number_of(said["rate"]) or 0.0) * scale_of(said["unit"])
         runs[-1][key] = rate, int(said["again"] or 0) if said["end"] == "sender" else 0
     if not runs and not seen.figures:
+        back = _BACK * any(line.startswith(_BACK) for line in seen.lines)
         each = grouped(
-            ((own["role"], own["stream"], "sender"), float(own["rate"]) * scale_of(own["unit"]))
+            (
+                (own["role"] or back, own["stream"], "sender"),
+                float(own["rate"]) * scale_of(own["unit"]),
+            )
             for _, own in seen.each(_INTERVAL)
         )
         if each:
@@ -147,9 +172,9 @@ _OSU = {
     "Latency": ("osu_latency", 1e-6), "Bandwidth": ("osu_bw", 1e6),
     "Bi-Directional Bandwidth": ("osu_bibw", 1e6),
     "Multiple Bandwidth / Message Rate": ("osu_mbw_mr", 1e6),
-    "latency": ("osu_latency", 1e-6), "bw": ("osu_bw", 1e6), "bibw": ("osu_bibw", 1e6),
 }  # fmt: skip
-"""The benchmarks by the words of their heads and of their commands."""
+_OSU_COMMANDS = {name.removeprefix("osu_"): (name, scale) for name, scale in _OSU.values()}
+"""The benchmarks by the words of their heads, and of their commands."""
 _OSU_HEAD = (
     rf"\s*#\s*OSU MPI.{{0,40}}?(?P<test>{'|'.join(reversed(_OSU))}) Test"
     r"(?:\s+v(?P<version>\S{1,12}))?"
@@ -162,16 +187,16 @@ def _osu(seen: TextScan) -> None:
     for said in seen.rows(
         _OSU_HEAD,
         r"\s*#.* Buffer on \w+ \((?P<from>\w)\) and Receive Buffer on \w+ \((?P<to>\w)\)",
-        r".{0,400}?\bosu_(?:[a-z]{3,8}_)?(?:(?P<test>latency|bibw|bw)\b|\w{1,20})"
+        r".{0,400}?\bosu_(?:put_|get_)?(?P<test>\w{1,20})"
         r"(?: (?:.{0,200} )?(?P<from>[DHM])\s+(?P<to>[DHM])\s*$)?",
         rf"\s*(?P<size>\d{{1,12}})\s+(?P<rate>{DECIMAL})(?P<result>(?:\s+(?:Pass|Fail))?)"
         rf"(?:\s+{DECIMAL}){{0,8}}\s*$",
         _OSU_ERROR, r"\s*#",
     ):  # fmt: skip
         test, size, first = said.get("test"), int(said["size"]), len(seen.figures)
-        if test is None:
+        if test not in (_OSU | _OSU_COMMANDS):
             continue
-        name, scale = _OSU[test]
+        name, scale = (_OSU | _OSU_COMMANDS)[test]
         if size or name == "osu_latency":
             rate, column = float(said["rate"]) * scale, "1" if size else "1, no bytes"
             seen.figures.append(sent(name, size, rate, _MESSAGES, column))

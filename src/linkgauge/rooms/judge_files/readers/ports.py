@@ -14,22 +14,28 @@ _CARD = re.compile(r"\s*(?:(?:CA|Infiniband device) '|hca_id:\s+)([\w.-]{1,40})"
 
 def _ibstat(seen: TextScan) -> None:
     """Counts the active ports at the most frequent speed. Other speeds are of other networks."""
-    speeds, states, down = dict[str, str](), list[str](), list[str]()
+    speeds, states, idle = dict[str, str](), list[str](), dict[str, str]()
+    layers = set[str]()
     for _, card, fields in seen.blocks(_CARD):
         said = {name.lower(): value for name, value in fields.items()}
+        layer = next((text for name, text in said.items() if re.search("link.layer$", name)), "")
         for name, text in said.items():
             state = said.get(name.removesuffix("rate") + "state", "active").lower()
             if name.endswith("state"):
                 states.append(f"{card[1]} {name.title()} {text}".replace("/", " "))
-                down += [card[1]] if text.lower() in ("down", "port_down (1)") else []
             rate = re.match(r"(\d{1,4})(?: Gb/sec|$)", text) if name.endswith("rate") else None
             if rate and "active" in state.split():
                 speeds[card[1]] = rate[1]
+                layers.add(layer)
+        own = " ".join(text for name, text in said.items() if name.endswith("state")).lower()
+        if re.search(r"\bdown\b|port_down", own) and not re.search("disabled|active", own):
+            idle[card[1]] = layer
     if states and not any("active" in one.lower() for one in states):
         is_waiting = "initializing" in str(states).lower()
         why = " until a subnet manager sets it up" if is_waiting else ""
         seen.facts(warnings=frozenset([f"no port is active{why}: {', '.join(states[:4])}"]))
     for speed, count in Counter(speeds.values()).most_common(1):
+        down = [name for name, layer in idle.items() if layer in layers]
         unused = {"ports down": and_all(down)} if down else {}
         seen.facts(adapters=count, settings={"adapter Gb/s": speed, **unused})
 
@@ -51,16 +57,16 @@ def _lanes(seen: TextScan) -> None:
     """Reads mlxlink and opainfo: a port's lanes, and the speed of each or of all."""
     ports = list[float]()
     for _, own, said in seen.marks(
-        r"\s*(?:Port)?State\s*: +(?P<state>\w{2,20})",
-        r"\s*Speed\s*: IB-(?P<lane>\w{3,5})\s*$",
-        r"\s*Speed\s*: (?P<whole>\d{2,3})G\w*\s*$",
-        r"\s*LinkSpeed\s+Act: (?P<lane>\d{1,3})Gb\b",
+        r"\s*(?:Port)?State\s*: +(?P<state>\w{2,20})(?P<speed>)",
+        r"\s*Speed\s*: (?:IB-)?(?P<speed>[A-Z]{3}(?:10)?|\d{2,3}G)\w*\s*$",
+        r"\s*LinkSpeed\s+Act: (?P<speed>\d{1,3})Gb\b",
         r"\s*(?:Width\s*:|LinkWidth\s+Act:) (?P<lanes>\d{1,2})(?:x|\s)",
     ):
-        if "lanes" in own and said.get("state") == "Active" and ("lane" in said or "whole" in said):
-            kind, lanes = said.get("lane", ""), int(own["lanes"])
-            each = _LANE.get(kind) or float(kind if kind.isdecimal() else 0)
-            ports.append(lanes * each or float(said.get("whole", 0)))
+        speed = said.get("speed", "")
+        if "lanes" in own and said.get("state") == "Active" and speed:
+            whole = speed.removesuffix("G") if speed[-1] == "G" else ""
+            each = _LANE.get(speed) or float(speed if speed.isdecimal() else 0)
+            ports.append(float(whole or int(own["lanes"]) * each))
     for rate, count in Counter(ports).most_common(1):
         seen.facts(adapters=count, settings={"adapter Gb/s": f"{rate:.0f}"})
 
@@ -109,7 +115,9 @@ def _ethtool(seen: TextScan) -> None:
         seen.facts(warnings=frozenset(warnings))
 
 
-_GIGABITS = {"": 1e-3, "M": 1e-3, "G": 1.0}
+_LINK_UP = re.compile(
+    r".{0,120}?([\w.-]{2,20}):? (?:NIC )?[Ll]ink is [Uu]p\b[ ,at-]{1,6}(\d{2,3}) ?Gbps"
+)
 
 
 def _adapters(seen: TextScan) -> None:
@@ -118,14 +126,15 @@ def _adapters(seen: TextScan) -> None:
     ports are a server's own."""
     _ethtool(seen)
     speeds = Counter(
-        round(float(said["rate"]) * (8 if "." in said["rate"] else _GIGABITS[said["unit"]]))
+        round(float(said["rate"]) * (8 if "." in said["rate"] else 1e-3))
         for said in seen.rows(
-            r".{0,120}?\b[Ll]ink is [Uu]p\b[ ,at-]{1,6}(?P<rate>\d{2,3}) ?(?P<unit>G)bps",
-            r"\s*Speed: (?P<rate>\d{4,7})(?P<unit>M)b/s",
-            r'.{0,200}?<net name=[^>]{1,60} speed="(?P<rate>\d{4,6})(?P<unit>)"',
-            r".{0,400}?\bNET\[(?P<rate>\d{1,3}\.\d)(?P<unit>)\]",
+            r"\s*Speed: (?P<rate>\d{4,7})Mb/s",
+            r'.{0,200}?<net name=[^>]{1,60} speed="(?P<rate>\d{4,6})"',
+            r".{0,400}?\bNET\[(?P<rate>\d{1,3}\.\d)\]",
         )
     )
+    up = {match[1]: int(match[2]) for _, match in seen.each(_LINK_UP)}
+    speeds.update(up.values())
     if speeds:
         speed = max(speeds, key=lambda one: (speeds[one], one))
         seen.facts(settings={"adapter Gb/s": str(speed)})

@@ -147,7 +147,8 @@ def _transferbench(seen: TextScan) -> None:
         r"(?P<from>[A-Z]\d{1,3})\s*->\s*(?P<executor>[A-Z]\d{1,3})(?:[.:]\S{1,12})?\s*->\s*"
         rf"(?P<to>[A-Z]\d{{1,3}}){_BORDER}$",
         r"\s*\[(?:ERROR|ERR_\w{1,40})\]\s+(?P<failed>.{1,200})",
-        r"\s*Averages \(During (?P<during>Uni|Bi)Dir\):\s+\S+(?P<means>(?:\s+[\d.]{1,12}){2})\s",
+        r"\s*Averages \(During (?P<during>Uni|Bi)Dir\):\s+\S+"
+        rf"(?P<means>(?:\s+{DECIMAL}){{2}})\s",
         ways="", kind="GFX", size=str(256 * MIB), copies="", by="SRC", names="",
     ):  # fmt: skip
         size, kind = int(said["size"]), _KIND.get(said["kind"], "sm")
