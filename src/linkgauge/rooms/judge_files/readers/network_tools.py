@@ -106,11 +106,8 @@ _BACK = "Reverse mode"
 
 def _tcp(seen: TextScan, rate: float, streams: float, role: str = "") -> None:
     if rate:
-        name, count = (
-            "nic_tcp_iperf3" + "_back" * role.startswith(("[RX", _BACK)),
-            max(int(streams), 1),
-        )
-        seen.figures.append(sent(name, 128 << 10, rate / 8, _TCP, count))
+        name = "nic_tcp_iperf3" + "_back" * role.startswith(("[RX", _BACK))
+        seen.figures.append(sent(name, 128 << 10, rate / 8, _TCP, max(int(streams), 1)))
 
 
 _STREAM = r"\s*\[\s*(?P<stream>SUM|\d{1,4})\](?P<role>(?:\[[TR]X-\w\])?)\s+"
