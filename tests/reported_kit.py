@@ -9,6 +9,13 @@ from command_kit import called
 from linkgauge.engine.session import Session
 
 
+def answer_of(folder, text):
+    """What `linkgauge judge` answers to a text, in one line."""
+    (folder / "text.txt").write_text(text)
+    done = called("judge", folder / "text.txt", COLUMNS=200)
+    return " ".join((done.stdout + done.stderr).split())
+
+
 def named(one, ranks):
     """The figure's name in readings.yml, and its value in GB/s or ns."""
     if one.work is not None:

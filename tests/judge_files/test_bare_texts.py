@@ -5,13 +5,7 @@ from __future__ import annotations
 import pytest
 
 from command_kit import called
-
-
-def answer_of(folder, text):
-    (folder / "text.txt").write_text(text)
-    done = called("judge", folder / "text.txt", COLUMNS=200)
-    return " ".join((done.stdout + done.stderr).split())
-
+from reported_kit import answer_of
 
 LIMITED = (
     "{}pci 0000:01:00.0: 8.000 Gb/s available PCIe bandwidth, limited by {} GT/s PCIe x4 link at "

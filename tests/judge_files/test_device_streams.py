@@ -4,14 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from command_kit import called
-
-
-def answer_of(folder, text):
-    (folder / "text.txt").write_text(text)
-    done = called("judge", folder / "text.txt", COLUMNS=200)
-    return " ".join((done.stdout + done.stderr).split())
-
+from reported_kit import answer_of
 
 BABEL = """\
 BabelStream

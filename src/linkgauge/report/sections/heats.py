@@ -87,8 +87,8 @@ def _extremes(
     from linkgauge.report.curves import extremes
 
     for word, curve in extremes(curves).items():
-        texts = {at: Shade(format_figure(value, unit)) for at, value in curve.items()}
-        yield word, [*map(texts.get, places)]
+        shades = {at: Shade(format_figure(value, unit)) for at, value in curve.items()}
+        yield word, [*map(shades.get, places)]
 
 
 def _lines(result: Result, columns: Sequence[str]) -> Iterator[Shaded]:

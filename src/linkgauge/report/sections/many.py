@@ -200,8 +200,10 @@ def _outlier_lines(results: Sequence[Result], known: Sequence[Known]) -> Iterato
     for result, own in zip(results, known, strict=True):
         if found := _outliers(own):
             place = _namer(result)
-            texts = [format_figure(cell.headline or 0.0, result.unit) for cell in found]
-            names = [f"{place(cell)} {text}" for cell, text in zip(found, texts, strict=True)]
+            names = [
+                f"{place(cell)} {format_figure(cell.headline or 0.0, result.unit)}"
+                for cell in found
+            ]
             named = f" {result.benchmark} {first_of(names, ', ')}"
             yield line(Span("stands out", "warn"), named)
 

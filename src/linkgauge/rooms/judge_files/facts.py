@@ -146,8 +146,7 @@ def vendor_of(facts: Facts) -> str:
 def is_telling(facts: Facts) -> bool:
     """Whether texts without figures tell of adapters, memory, links or a fault. Cards with a slow
     link may save power."""
-    idle = [one for one in facts.cards if (one.speed or 0) < (one.max_speed or 0)]
-    cards = [one for one in facts.cards if one.narrow or one not in idle]
+    cards = [o for o in facts.cards if o.narrow or (o.speed or 0) >= (o.max_speed or 0)]
     known = cards, facts.joins, facts.adapters, facts.dimms
     faults = facts.warnings, facts.narrow, facts.log
     speeds = map(facts.settings.get, ("adapter Gb/s", "DIMM MT/s"))

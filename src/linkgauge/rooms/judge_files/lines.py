@@ -23,9 +23,8 @@ _SURE = re.compile(
     r"|\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[0-9.,]{0,12}(?:Z|[+-]\d\d:?\d\d)?\]?:? "
     r"|>+ ?"  # a quotation
 )
-_LABEL = re.compile(r"\s{0,6}(?:(?!Size:)([A-Za-z0-9][\w.-]{0,80}):(?: |$)|(\[\d{1,5}\]) ?)")
-"""The prefix of Slurm (a rank), pdsh (a host) or another launcher (`[0]`) before a line, and not
-dmidecode's `Size:`."""
+_LABEL = re.compile(r"\s{0,6}(?:([A-Za-z0-9][\w.-]{0,80}):(?: |$)|(\[\d{1,5}\]) ?)")
+"""The prefix of Slurm (a rank), pdsh (a host) or another launcher (`[0]`) before a line."""
 _MOST_LABELS = 4096
 MOST_LINES = 160_000
 """The most lines of a text that are read: half of them from its beginning, half from its end."""

@@ -142,7 +142,12 @@ def _known_of(name: str, lines: list[str]) -> _Known:
 
 
 def _read_labelled(name: str, lines: list[str], remarks: tuple[str, ...]) -> dict[str, ReadText]:
-    return {label: _read(name, own, remarks) for label, own in by_label(lines).items()}
+    """Reads each host's lines, or all as they are if nothing else is understood: what seemed to be
+    hosts may be names of fields."""
+    found = {label: _read(name, own, remarks) for label, own in by_label(lines).items()}
+    if "" in found or any(one.understood for one in found.values()):
+        return found
+    return {"": _read(name, lines, remarks)}
 
 
 def _read(name: str, lines: Sequence[str], remarks: tuple[str, ...]) -> ReadText:

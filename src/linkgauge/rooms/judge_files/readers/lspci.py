@@ -107,22 +107,24 @@ def _listed(seen: TextScan) -> None:
         for one, link in links.items()
         if one.address.endswith("0") and (one in asked or not (one.kind or _is_port(link, links)))
     )
-    gone = [f"{one.address} does not answer (rev ff): lost, or powered down"
-            for one in found if "(rev ff)" in one.name]  # fmt: skip
+    warned = [f"{one.address} does not answer (rev ff): lost, or powered down"
+              for one in found if "(rev ff)" in one.name]  # fmt: skip
     for one in found:
         if _TRAINS.search(one.body) and not _EMPTY.search(one.body):
-            gone.append(
+            warned.append(
                 f"the link below {one.address} trains and never comes up (Train+, DLActive-)"
             )
         target, most = _TARGET.search(one.body), links[one].max_speed or 0.0
         # Only of a function that somebody asked for is it known that a fast card is below.
         if target is not None and not one.kind and float(target[1]) < most / 2:
-            gone.append(f"{one.address} is set to {target[1]} GT/s (Target Link Speed) of {most:g}")
+            warned.append(
+                f"{one.address} is set to {target[1]} GT/s (Target Link Speed) of {most:g}"
+            )
     is_hidden = any("Arc" in (one.model or "") and not one.width for one in seen.gpus.values())
     seen.facts(
         bridges=known, relaxed=all(ordered) if ordered else None, nics=nics,
         settings={"slot of Arc": "not shown"} if is_hidden else {},
-        warnings=frozenset(gone),
+        warnings=frozenset(warned),
         narrow=frozenset(NarrowLink(tuple(at), said) for said, at in narrow.items() if said),
     )  # fmt: skip
 

@@ -170,8 +170,8 @@ _OSU = {
     "Bi-Directional Bandwidth": ("osu_bibw", 1e6),
     "Multiple Bandwidth / Message Rate": ("osu_mbw_mr", 1e6),
 }  # fmt: skip
-_OSU_COMMANDS = {name.removeprefix("osu_"): (name, scale) for name, scale in _OSU.values()}
-"""The benchmarks by the words of their heads, and of their commands."""
+_OSU_TESTS = _OSU | {one[0].removeprefix("osu_"): one for one in _OSU.values()}
+"""The benchmarks by the words of their heads, and also of their commands."""
 _OSU_HEAD = (
     rf"\s*#\s*OSU MPI.{{0,40}}?(?P<test>{'|'.join(reversed(_OSU))}) Test"
     r"(?:\s+v(?P<version>\S{1,12}))?"
@@ -191,9 +191,9 @@ def _osu(seen: TextScan) -> None:
         _OSU_ERROR, r"\s*#",
     ):  # fmt: skip
         test, size, first = said.get("test"), int(said["size"]), len(seen.figures)
-        if test not in (_OSU | _OSU_COMMANDS):
+        if test not in _OSU_TESTS:
             continue
-        name, scale = (_OSU | _OSU_COMMANDS)[test]
+        name, scale = _OSU_TESTS[test]
         if size or name == "osu_latency":
             rate, column = float(said["rate"]) * scale, "1" if size else "1, no bytes"
             seen.figures.append(sent(name, size, rate, _MESSAGES, column))
